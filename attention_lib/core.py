@@ -1,0 +1,77 @@
+"""softmax and scaled dot-product attention: the heart of the library."""
+
+import math
+
+import numpy as np
+
+from .hidden import prepare, read_values
+from .shapes import Array, Mask, ShapeError, accumulator, check_array, check_attention
+
+
+def softmax(scores: Array, axis: int = -1) -> Array:
+    """Turn scores into weights that are positive and sum to 1 along `axis`; same shape and dtype.
+
+    The maximum is subtracted first, so that scores of 1e4 do not overflow. Where every score is -inf
+    the weights are 0. Raises TypeError for anything but a NumPy array of floats.
+    """
+    check_array("scores", scores)
+    if not -scores.ndim <= axis < scores.ndim:
+        raise ShapeError(f"scores must have axis {axis}: scores {scores.shape}")
+    wide = scores.astype(accumulator(scores.dtype), copy=False)
+    empty = np.all(np.isneginf(wide), axis=axis, keepdims=True)
+    return _normalise(wide, empty, axis).astype(scores.dtype, copy=False)
+
+
+@np.errstate(invalid="ignore")
+def _normalise(scores: Array, empty: Mask | None, axis: int = -1) -> Array:
+    """exp(scores) over its sum along `axis`; 0 in the slices that are `empty`."""
+    top = scores.max(axis=axis, keepdims=True, initial=-np.inf)
+    if empty is not None:
+        top = np.where(empty, 0, top)
+    weights = np.exp(scores - top)
+    total = weights.sum(axis=axis, keepdims=True)
+    if empty is not None:
+        total = np.where(empty, 1, total)
+    weights /= total
+    return weights
+
+
+@np.errstate(invalid="ignore")
+def attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Mask | None = None,
+    *,
+    bias: Array | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    return_weights: bool = False,
+) -> Array | tuple[Array, Array]:
+    """Scaled dot-product attention: softmax(q kᵀ · scale + bias) v.
+
+    q (..., Hq, T, d_k), k (..., Hk, S, d_k), v (..., Hk, S, d_v) give (..., Hq, T, d_v), and with
+    `return_weights` also the weights (..., Hq, T, S). Hq is a multiple of Hk; leading axes broadcast.
+
+    mask    booleans (..., T, S), True = may look (torch.nn.MultiheadAttention: True hides)
+    bias    floats (..., T, S) added to the scaled scores; -inf hides
+    causal  no query sees a later key; the last query is the last key; intersects `mask`
+    scale   a number, 1/sqrt(d_k) by default
+
+    A query that may see nothing gets zeros. What no query may see is never read. The output has the
+    dtype of q; float16 is added up in float32. Raises ShapeError or TypeError with what was found.
+    Source: Vaswani et al. 2017, equation 1.
+    """
+    check_attention(q, k, v, mask, bias, scale)
+    dtype, scale = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
+    scores_TS = (q * scale) @ k.swapaxes(-1, -2)
+    if bias is not None:
+        scores_TS = scores_TS + bias
+    empty = None
+    if allowed is not None:
+        scores_TS = np.where(allowed, scores_TS, -np.inf)
+        empty = np.logical_not(allowed.any(-1, keepdims=True))
+    weights_TS = _normalise(scores_TS, empty)
+    out = read_values(weights_TS, v, allowed).astype(dtype, copy=False)
+    return (out, weights_TS.astype(dtype, copy=False)) if return_weights else out

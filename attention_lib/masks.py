@@ -1,0 +1,89 @@
+"""Which query may see which key: one predicate a mask, True = may look.
+
+The same meaning as in F.scaled_dot_product_attention and ONNX. torch.nn.MultiheadAttention uses the
+opposite: there True hides. Positions are counted from the lower right corner: with fewer queries
+than keys the last query is the last key, as a decoder with cached keys needs.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .shapes import Mask, ShapeError, check_count
+
+Align = Literal["lower-right", "upper-left"]
+
+
+def _positions(
+    T: Any, S: Any, align: Align = "lower-right"
+) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.int_]]:
+    T = check_count("T", T)
+    S = T if S is None else check_count("S", S)
+    if align not in ("lower-right", "upper-left"):
+        raise ValueError(f"align must be 'lower-right' or 'upper-left': found {align!r}")
+    first = S - T if align == "lower-right" else 0
+    return np.arange(first, first + T)[:, None], np.arange(S)[None, :]
+
+
+def causal_mask(T: int, S: int | None = None, *, align: Align = "lower-right") -> Mask:
+    """No query sees a later key: (T, S), True where j <= i.
+
+    With T != S, `align` says which corner is on the diagonal: "lower-right" makes the last query the
+    last key; "upper-left" makes the first query the first key. With T > S and lower right, the first
+    T - S rows see nothing. Raises ValueError for another `align` or a negative size.
+    """
+    i, j = _positions(T, S, align)
+    return j <= i
+
+
+def sliding_window_mask(
+    T: int, window: int | None, S: int | None = None, *, causal: bool = True
+) -> Mask:
+    """Each query sees `window` keys, itself counted: (T, S).
+
+    Causal: True where i - window < j <= i. Otherwise: where |i - j| < window. i is counted from the
+    lower right. `None` is no window. Raises ValueError for a window below 1.
+    Source: Beltagy et al. 2020, section 3.1.
+    """
+    i, j = _positions(T, S)
+    near = np.ones(np.broadcast_shapes(i.shape, j.shape), dtype=bool)
+    if window is not None:
+        near = abs(i - j) < check_count("window", window, least=1)
+    return near & (j <= i) if causal else near
+
+
+def padding_mask(lengths: npt.ArrayLike, S: int | None = None) -> Mask:
+    """Hide what only fills a batch up: (B, 1, 1, S), True where the key index is below its length.
+
+    `lengths` (B,) are integers from 0 to S; S defaults to the longest. Raises TypeError if they are
+    no integers, ShapeError if they have not one axis, ValueError if one is below 0 or above S.
+    """
+    sizes = np.asarray(lengths)
+    if sizes.ndim != 1:
+        raise ShapeError(f"lengths must have one axis (B,): lengths {sizes.shape}")
+    if sizes.size and sizes.dtype.kind not in "iu":
+        raise TypeError(f"lengths must be integers: found {sizes.dtype}")
+    longest = int(sizes.max(initial=0))
+    S = longest if S is None else check_count("S", S)
+    if longest > S or (sizes < 0).any():
+        raise ValueError(f"lengths must lie between 0 and S = {S}: found {sizes.tolist()}")
+    return np.arange(S) < sizes[:, None, None, None]
+
+
+def document_mask(documents_T: npt.ArrayLike, documents_S: npt.ArrayLike | None = None) -> Mask:
+    """A query sees the keys of its own document: (..., T, S), True where the two numbers are equal.
+
+    `documents_T` (..., T) numbers the document of each query, `documents_S` (..., S) of each key, by
+    default the same. Raises ShapeError for a number without an axis.
+    """
+    of_query = np.asarray(documents_T)
+    of_key = of_query if documents_S is None else np.asarray(documents_S)
+    if of_query.ndim == 0 or of_key.ndim == 0:
+        raise ShapeError(f"documents need an axis: found {of_query.shape} and {of_key.shape}")
+    try:
+        return np.asarray(of_query[..., :, None] == of_key[..., None, :])
+    except ValueError:
+        raise ShapeError(
+            f"leading axes must broadcast: documents {of_query.shape} and {of_key.shape}"
+        ) from None

@@ -1,0 +1,170 @@
+"""The dimension key, ShapeError, and the checks that every attention in the library shares.
+
+    B  batch     T  queries            d_k      width of one head's queries and keys
+    H  heads     S  keys and values    d_v      width of one head's values
+                                       d_model  width of a token between the layers
+
+Arrays are (..., H, T, d_k): axis -3 is always heads, the axes before it broadcast. A name that ends
+in axes, such as `scores_TS`, says what its last axes are.
+"""
+
+import numbers
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.floating[Any]]
+Mask = npt.NDArray[np.bool_]
+Shape = tuple[int, ...]
+
+FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
+
+
+class ShapeError(ValueError):
+    """Shapes that do not fit together; the message says which were found."""
+
+
+def check_count(name: str, value: Any, least: int = 0) -> int:
+    """Return `value` as an int. Raises TypeError if it is none, ValueError if it is below `least`."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer: found {value!r}") from None
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}: found {count}")
+    return count
+
+
+def check_scale(scale: Any) -> None:
+    """Raise TypeError unless `scale` is None or a real number."""
+    if scale is not None and not isinstance(scale, numbers.Real):
+        raise TypeError(f"scale must be a number, or None for 1/sqrt(d_k): found {describe(scale)}")
+
+
+def describe(x: Any) -> str:
+    """Say in a few words what `x` is, for an error message."""
+    kind = type(x)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    shape = getattr(x, "shape", None)
+    return name if shape is None else f"{name} of shape {tuple(shape)}"
+
+
+def check_array(name: str, x: Any) -> None:
+    """Raise TypeError unless `x` is a NumPy array of real floats."""
+    if not isinstance(x, np.ndarray):
+        advice = "np.asarray(...) makes one"
+        if type(x).__module__.startswith("torch"):
+            advice = "attention_lib.torch has the same names for tensors"
+        raise TypeError(f"{name} must be a NumPy array ({advice}): found {describe(x)}")
+    if x.dtype not in FLOATS:
+        raise TypeError(f"{name} must hold float16, float32 or float64: found {x.dtype}")
+
+
+def check_width(name: str, x: Any, axes: str, width: int) -> None:
+    """Raise ShapeError unless `x` has at least two axes and its last one is `width`."""
+    if len(x.shape) < 2 or x.shape[-1] != width:
+        raise ShapeError(f"{name} must be {axes} with a last axis of {width}: {name} {x.shape}")
+
+
+def check_shapes(q: Shape, k: Shape, v: Shape, mask: Shape | None, bias: Shape | None) -> None:
+    """Raise ShapeError unless shapes q (..., Hq, T, d_k), k (..., Hk, S, d_k), v (..., Hk, S, d_v) fit.
+
+    `mask` and `bias` must broadcast against (..., Hq, T, S); Hq must be a multiple of Hk.
+    """
+    for name, shape, axes in (("q", q, "T, d_k"), ("k", k, "S, d_k"), ("v", v, "S, d_v")):
+        if len(shape) < 2:
+            raise ShapeError(f"{name} must have at least two axes (..., {axes}): {name} {shape}")
+    if q[-1] != k[-1]:
+        raise ShapeError(f"q and k must share their last axis d_k: q {q}, k {k}")
+    if q[-1] == 0:
+        raise ShapeError(f"d_k, the last axis of q and k, must not be empty: q {q}, k {k}")
+    if k[-2] != v[-2]:
+        raise ShapeError(f"k and v must share axis -2, the S keys: k {k}, v {v}")
+    if len(q) == len(k) == len(v) and q[:-2] == k[:-2] == v[:-2]:
+        leading = q[:-2]
+    else:
+        heads = check_heads(q, k, v)
+        try:
+            leading = (*np.broadcast_shapes(q[:-3], k[:-3], v[:-3]), heads)
+        except ValueError:
+            raise ShapeError(f"leading axes must broadcast: q {q}, k {k}, v {v}") from None
+    for name, pairs in (("mask", mask), ("bias", bias)):
+        if pairs is not None:
+            _check_pairs(name, pairs, (*leading, q[-2], k[-2]))
+
+
+def check_heads(q: Shape, k: Shape, v: Shape) -> int:
+    """Return the number of query heads Hq. Raises ShapeError unless Hk = Hv divides it."""
+    heads, k_heads, v_heads = (
+        (1, *shape)[-3] if len(shape) < 3 else shape[-3] for shape in (q, k, v)
+    )
+    if k_heads != v_heads:
+        raise ShapeError(f"k and v must have the same heads (axis -3): k {k}, v {v}")
+    if heads != k_heads and (k_heads == 0 or heads % k_heads):
+        raise ShapeError(
+            f"the heads of q (axis -3) must be a multiple of those of k and v: q {q} has {heads}, "
+            f"k {k} has {k_heads}; a batch without heads is (B, 1, T, d_k)"
+        )
+    return heads
+
+
+def _check_pairs(name: str, shape: Shape, scores: Shape) -> None:
+    fits = len(shape) >= 2
+    if fits:
+        try:
+            fits = np.broadcast_shapes(shape, scores)[-2:] == scores[-2:]
+        except ValueError:
+            fits = False
+    if not fits:
+        raise ShapeError(f"{name} must broadcast to (..., T, S) = {scores}: {name} {shape}")
+
+
+def check_attention(q: Any, k: Any, v: Any, mask: Any, bias: Any, scale: Any) -> None:
+    """Raise TypeError or ShapeError, in one sentence, unless NumPy attention can take these."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        check_array(name, x)
+    if not q.dtype == k.dtype == v.dtype:
+        raise TypeError(f"q, k and v must share one dtype: found {q.dtype}, {k.dtype}, {v.dtype}")
+    if mask is not None:
+        if not isinstance(mask, np.ndarray):
+            raise TypeError(f"mask must be a NumPy array of booleans: found {describe(mask)}")
+        check_mask_dtype(str(mask.dtype))
+    if bias is not None:
+        check_array("bias", bias)
+        if not np.can_cast(bias.dtype, accumulator(q.dtype)):
+            raise TypeError(
+                f"bias must be no wider than {accumulator(q.dtype)}, in which scores are added up: "
+                f"found {bias.dtype}; use bias.astype(np.{accumulator(q.dtype)})"
+            )
+    check_scale(scale)
+    check_shapes(
+        q.shape,
+        k.shape,
+        v.shape,
+        None if mask is None else mask.shape,
+        None if bias is None else bias.shape,
+    )
+
+
+def check_mask_dtype(dtype: str) -> None:
+    """Raise TypeError unless `dtype` is the name of a boolean type."""
+    if dtype == "bool":
+        return
+    advice = "compare it with 0 first"
+    if "float" in dtype:
+        advice = "floats that are added to the scores go to `bias`"
+    raise TypeError(f"mask must be boolean, True = may look ({advice}): found {dtype}")
+
+
+def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which sums over `dtype` are made: float32 for float16, else its own."""
+    return np.promote_types(dtype, np.float32)
+
+
+def repeat_heads(x: Array, heads: int) -> Array:
+    """Repeat the key or value heads of `x` (..., Hk, S, d), so that query head h reads h // (heads // Hk)."""
+    if x.ndim < 3 or x.shape[-3] in (1, heads):
+        return x
+    return np.repeat(x, heads // x.shape[-3], axis=-3)

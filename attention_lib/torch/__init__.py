@@ -1,0 +1,30 @@
+"""The names of `attention_lib` for torch tensors: same meanings, any device, differentiable."""
+
+from ..heads import merge_heads, split_heads
+from ..shapes import ShapeError
+from .attention import (
+    alibi_bias,
+    attention,
+    causal_mask,
+    document_mask,
+    padding_mask,
+    rotary,
+    sinusoids,
+    sliding_window_mask,
+    softmax,
+)
+
+__all__ = [
+    "ShapeError",
+    "alibi_bias",
+    "attention",
+    "causal_mask",
+    "document_mask",
+    "merge_heads",
+    "padding_mask",
+    "rotary",
+    "sinusoids",
+    "sliding_window_mask",
+    "softmax",
+    "split_heads",
+]

@@ -1,0 +1,284 @@
+"""The NumPy names for torch tensors: same meanings, any device, differentiable."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import masks
+from .. import positions as numpy_positions
+from ..masks import Align
+from ..positions import Pairing, rotary_pairs, rotation
+from ..shapes import ShapeError, check_mask_dtype, check_scale, check_shapes, describe
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def softmax(scores: Tensor, axis: int = -1) -> Tensor:
+    """Turn scores into weights that are positive and sum to 1 along `axis`; same shape and dtype.
+
+    Where every score is -inf the weights are 0, and so are the gradients. float16 and bfloat16 are
+    added up in float32. Raises TypeError for anything but a tensor of floats.
+    """
+    check_tensor("scores", scores)
+    if not -scores.ndim <= axis < scores.ndim:
+        raise ShapeError(f"scores must have axis {axis}: scores {tuple(scores.shape)}")
+    wide = scores.to(accumulator(scores.dtype))
+    empty = torch.isneginf(wide).all(axis, keepdim=True)
+    return _normalise(wide, empty, axis).to(scores.dtype)
+
+
+def _normalise(scores: Tensor, empty: Tensor | None, axis: int = -1) -> Tensor:
+    """softmax along `axis`, 0 in the slices that are `empty`, with gradients that stay finite."""
+    if empty is None:
+        return scores.softmax(axis)
+    return scores.masked_fill(empty, 0).softmax(axis).masked_fill(empty, 0)
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    scale: float | Tensor | None = None,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Scaled dot-product attention: softmax(q kᵀ · scale + bias) v, as `attention_lib.attention`.
+
+    q (..., Hq, T, d_k), k (..., Hk, S, d_k), v (..., Hk, S, d_v) give (..., Hq, T, d_v), and with
+    `return_weights` also the weights (..., Hq, T, S). Hq is a multiple of Hk; leading axes broadcast.
+
+    mask    booleans (..., T, S), True = may look (torch.nn.MultiheadAttention: True hides)
+    bias    floats (..., T, S) added to the scaled scores; -inf hides
+    causal  no query sees a later key; the last query is the last key; intersects `mask`
+    scale   a number or a tensor of one (which may be learned), 1/sqrt(d_k) by default
+
+    A query that may see nothing gets zeros, and gradients stay finite. What no query may see is never
+    read. The output has the dtype of q; float16 and bfloat16 are added up in float32. Raises
+    ShapeError or TypeError with what was found. Source: Vaswani et al. 2017, equation 1.
+    """
+    _check(q, k, v, mask, bias, scale)
+    dtype, factor = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    q, k, v, allowed = _prepare(q, k, v, mask, bias, causal)
+    scores_TS = (q * factor) @ k.mT
+    if bias is not None:
+        scores_TS = scores_TS + bias
+    empty = None
+    if allowed is not None:
+        scores_TS = scores_TS.where(allowed, -math.inf)
+        empty = ~allowed.any(-1, keepdim=True)
+    weights_TS = _normalise(scores_TS, empty)
+    out = read_values(weights_TS, v, allowed).to(dtype)
+    return (out, weights_TS.to(dtype)) if return_weights else out
+
+
+def _prepare(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Widen half precision, repeat grouped heads, and put 0 where nothing may look."""
+    heads, T, S = q.shape[-3] if q.ndim > 2 else 1, q.shape[-2], k.shape[-2]
+    wide = accumulator(q.dtype)
+    q, k, v = q.to(wide), repeat_heads(k.to(wide), heads), repeat_heads(v.to(wide), heads)
+    allowed = mask
+    if causal:
+        causal_TS = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
+        allowed = causal_TS if allowed is None else allowed & causal_TS
+    if bias is not None:
+        shown = ~torch.isneginf(bias)
+        allowed = shown if allowed is None else allowed & shown
+    if allowed is not None:
+        allowed = allowed.expand(*allowed.shape[:-2], T, S)
+        q = q.where(allowed.any(-1)[..., None], 0)
+        k_seen = allowed.any(-2)[..., None]
+        k, v = k.where(k_seen, 0), v.where(k_seen, 0)
+    return q, k, v, allowed
+
+
+def read_values(weights_TS: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
+    """weights @ v, in which a NaN or infinity of `v` reaches just the rows that may see it."""
+    if allowed is None or v.is_meta or (finite := torch.isfinite(v)).all():
+        return weights_TS @ v
+    out = weights_TS @ v.where(finite, 0)
+    may_see = allowed.expand(weights_TS.shape).to(v.dtype)
+    for found, poison in (
+        (torch.isposinf(v), math.inf),
+        (torch.isneginf(v), -math.inf),
+        (torch.isnan(v), math.nan),
+    ):
+        out = torch.where(may_see @ found.to(v.dtype) > 0, out + poison, out)
+    return out
+
+
+def repeat_heads(x: Tensor, heads: int) -> Tensor:
+    """Repeat the key or value heads of `x`, so that query head h reads head h // (heads // Hk)."""
+    if x.ndim < 3 or x.shape[-3] in (1, heads):
+        return x
+    return x.repeat_interleave(heads // x.shape[-3], dim=-3)
+
+
+def accumulator(dtype: torch.dtype) -> torch.dtype:
+    """The dtype in which sums over `dtype` are made: float32 for the half precisions."""
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def check_tensor(name: str, x: Any) -> None:
+    """Raise TypeError unless `x` is a torch tensor of real floats."""
+    if not isinstance(x, Tensor):
+        advice = "torch.as_tensor(...) makes one"
+        if isinstance(x, np.ndarray):
+            advice = "torch.from_numpy(...) makes one; attention_lib has the same names for arrays"
+        raise TypeError(f"{name} must be a torch tensor ({advice}): found {describe(x)}")
+    if x.dtype not in FLOATS:
+        raise TypeError(
+            f"{name} must hold float16, bfloat16, float32 or float64: found {_name(x.dtype)}"
+        )
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _check(q: Any, k: Any, v: Any, mask: Any, bias: Any, scale: Any) -> None:
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        check_tensor(name, x)
+    if not q.dtype == k.dtype == v.dtype:
+        found = ", ".join(_name(x.dtype) for x in (q, k, v))
+        raise TypeError(f"q, k and v must share one dtype: found {found}")
+    if mask is not None:
+        if not isinstance(mask, Tensor):
+            raise TypeError(f"mask must be a torch tensor of booleans: found {describe(mask)}")
+        check_mask_dtype(_name(mask.dtype))
+    if bias is not None:
+        check_tensor("bias", bias)
+        wide = accumulator(q.dtype)
+        if torch.promote_types(bias.dtype, wide) != wide:
+            raise TypeError(
+                f"bias must be no wider than {_name(wide)}, in which scores are added up: "
+                f"found {_name(bias.dtype)}; use bias.to({wide})"
+            )
+    if not (isinstance(scale, Tensor) and scale.numel() == 1 and scale.dtype in FLOATS):
+        check_scale(scale)
+    where = {x.device for x in (q, k, v, mask, bias) if x is not None}
+    if len(where) > 1:
+        devices = ", ".join(sorted(map(str, where)))
+        raise TypeError(f"q, k, v, mask and bias must be on one device: found {devices}")
+    check_shapes(
+        tuple(q.shape),
+        tuple(k.shape),
+        tuple(v.shape),
+        None if mask is None else tuple(mask.shape),
+        None if bias is None else tuple(bias.shape),
+    )
+
+
+def rotary(
+    x: Tensor,
+    positions: Any = None,
+    *,
+    base: float = 10000.0,
+    pairing: Pairing = "half",
+) -> Tensor:
+    """Rotate pairs of features by an angle that grows with the position, as `attention_lib.rotary`.
+
+    x (..., T, d); positions (..., T), 0 to T - 1 by default. Angles are made in float64, so positions
+    of a million stay exact in half precision. Source: Su et al. 2021, equation 34.
+    """
+    check_tensor("x", x)
+    if x.ndim < 2:
+        raise ShapeError(f"x must be (..., T, d): x {tuple(x.shape)}")
+    if isinstance(positions, Tensor):
+        positions = positions.detach().cpu().numpy()
+    wide = accumulator(x.dtype)
+    cos, sin = (
+        torch.as_tensor(a, dtype=wide, device=x.device)
+        for a in rotation(tuple(x.shape), positions, base)
+    )
+    first, second = rotary_pairs(x.shape[-1], pairing)
+    a, b = x[..., first].to(wide), x[..., second].to(wide)
+    turned = a * cos - b * sin, b * cos + a * sin
+    if pairing == "half":
+        return torch.cat(turned, -1).to(x.dtype)
+    return torch.stack(turned, -1).flatten(-2).to(x.dtype)
+
+
+def causal_mask(
+    T: int,
+    S: int | None = None,
+    *,
+    align: Align = "lower-right",
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """No query sees a later key, (T, S): see `attention_lib.causal_mask`."""
+    return torch.as_tensor(masks.causal_mask(T, S, align=align), device=device)
+
+
+def sliding_window_mask(
+    T: int,
+    window: int | None,
+    S: int | None = None,
+    *,
+    causal: bool = True,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Each query sees `window` keys, itself counted, (T, S): `attention_lib.sliding_window_mask`."""
+    return torch.as_tensor(masks.sliding_window_mask(T, window, S, causal=causal), device=device)
+
+
+def padding_mask(
+    lengths: Any, S: int | None = None, *, device: torch.device | str | None = None
+) -> Tensor:
+    """Hide what only fills a batch up, (B, 1, 1, S): see `attention_lib.padding_mask`.
+
+    The mask lies on the device of `lengths` if that is a tensor and no other is named.
+    """
+    lengths, device = _to_numpy(lengths, device)
+    return torch.as_tensor(masks.padding_mask(lengths, S), device=device)
+
+
+def document_mask(
+    documents_T: Any,
+    documents_S: Any = None,
+    *,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """A query sees the keys of its own document, (..., T, S): see `attention_lib.document_mask`."""
+    documents_T, device = _to_numpy(documents_T, device)
+    documents_S, device = _to_numpy(documents_S, device)
+    return torch.as_tensor(masks.document_mask(documents_T, documents_S), device=device)
+
+
+def sinusoids(
+    T: int,
+    d_model: int,
+    *,
+    base: float = 10000.0,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Sines and cosines of growing wavelength, (T, d_model): see `attention_lib.sinusoids`."""
+    table = numpy_positions.sinusoids(T, d_model, base=base, dtype=np.float64)
+    return torch.as_tensor(table, dtype=dtype, device=device)
+
+
+def alibi_bias(
+    heads: int,
+    T: int,
+    S: int | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """A penalty that grows with the distance, (H, T, S): see `attention_lib.alibi_bias`."""
+    table = numpy_positions.alibi_bias(heads, T, S, dtype=np.float64)
+    return torch.as_tensor(table, dtype=dtype, device=device)
+
+
+def _to_numpy(x: Any, device: Any) -> tuple[Any, Any]:
+    if not isinstance(x, Tensor):
+        return x, device
+    return x.cpu().numpy(), x.device if device is None else device
