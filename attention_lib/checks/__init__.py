@@ -1,0 +1,40 @@
+"""Instant checks of the exercises: `check(fn)` says whether `fn` is right and, if not, why.
+
+`exercises()` gives the same table of reference functions and known mistakes to tests and graders,
+`diagnose` judges outputs that were computed elsewhere.
+"""
+
+from . import chapter01
+from .engine import Diagnosis, Exercise, diagnose
+from .runner import examine
+
+__all__ = ["Diagnosis", "Exercise", "check", "diagnose", "exercises"]
+
+
+def exercises() -> dict[str, Exercise]:
+    """Every exercise of the book by its name."""
+    return {exercise.name: exercise for exercise in chapter01.EXERCISES}
+
+
+def check(fn: object, task: str | None = None) -> None:
+    """Print in one paragraph whether `fn` solves its exercise and, if not, which mistake it makes.
+
+    fn: the function itself. task: the exercise's name, if `fn` has another one.
+    Never raises, whatever `fn` does, but for KeyboardInterrupt. The text is the same on every run.
+    """
+    try:
+        print(_report(fn, task))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        print(f"This could not be checked: {type(error).__name__}.")
+
+
+def _report(fn: object, task: str | None) -> str:
+    known = exercises()
+    name = task if task is not None else getattr(fn, "__name__", "that")
+    if not callable(fn):
+        return f"check takes the function itself, without a call, as in check({next(iter(known))})."
+    if not isinstance(name, str) or name not in known:
+        return f"There is no exercise called {name}. The exercises are: {', '.join(known)}."
+    return f"{name}: {examine(known[name], fn)}"

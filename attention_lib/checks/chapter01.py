@@ -1,0 +1,270 @@
+"""The exercises of chapter 1: inputs that tell mistakes apart, and the advice each earns."""
+
+import numpy as np
+
+from .engine import Array, Case, Exercise
+from .references import attend_one, cross_attention, rotate, scaled_dot_product_attention
+
+
+def _normal(rng: np.random.Generator, *shapes: tuple[int, ...]) -> Case:
+    return tuple(rng.normal(size=shape) for shape in shapes)
+
+
+def _one_query(rng: np.random.Generator, trial: int) -> Case:
+    S, d_k, d_v = [(5, 3, 7), (3, 7, 5), (9, 5, 3), (7, 5, 9), (5, 7, 7), (11, 5, 5)][trial]
+    return _normal(rng, (d_k,), (S, d_k), (S, d_v))
+
+
+def _many_queries(rng: np.random.Generator, trial: int) -> Case:
+    """All widths differ but in the last two cases: exchanged arguments give a result only there."""
+    lead, T, S, d_k, d_v = [
+        ((), 3, 5, 7, 9),
+        ((), 5, 3, 7, 11),
+        ((5,), 3, 9, 7, 11),
+        ((3, 9), 5, 7, 11, 13),
+        ((3, 9), 7, 5, 11, 11),
+        ((), 5, 5, 7, 9),
+    ][trial]
+    arrays = _normal(rng, (*lead, T, d_k), (*lead, S, d_k), (*lead, S, d_v))
+    masked = [False, True, False, True, True, True][trial]
+    shape = (*lead[:1], 1, T, S) if trial == 4 else (T, S)
+    return (*arrays, _mask(rng, shape)) if masked else arrays
+
+
+def _mask(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """A mask with an allowed and a forbidden entry in every row and column."""
+    T, S = shape[-2:]
+    mask = rng.random(shape) < 0.6
+    cells = mask.reshape(-1, T, S)
+    for page in range(len(cells)):
+        while not _mixed(cells[page]):
+            cells[page] = rng.random((T, S)) < 0.6
+    return mask
+
+
+def _mixed(cells: Array) -> bool:
+    return all(bool(np.all(cells.any(axis) & ~cells.all(axis))) for axis in (0, 1))
+
+
+def _two_sequences(rng: np.random.Generator, trial: int) -> Case:
+    T, S, d, d_k, d_v = [
+        (3, 5, 11, 7, 9),
+        (7, 3, 9, 5, 11),
+        (5, 9, 7, 11, 3),
+        (9, 7, 5, 3, 11),
+        (3, 11, 9, 7, 7),
+        (5, 5, 9, 7, 3),
+    ][trial]
+    x, context, *matrices = _normal(rng, (T, d), (S, d), (d, d_k), (d, d_k), (d, d_v))
+    return (x, context, *(matrix / np.sqrt(d) for matrix in matrices))
+
+
+def _sequence(rng: np.random.Generator, trial: int) -> Case:
+    T, d = [(3, 10), (5, 6), (9, 14), (7, 18), (11, 6), (1, 10)][trial]
+    positions = rng.choice(np.arange(2, 60), size=T, replace=False)
+    return (rng.normal(size=(T, d)), positions)
+
+
+SCALE = {
+    "none": "You do not scale the scores. "
+    "Divide them by sqrt(d_k), the square root of the keys' width.",
+    "1/d_k": "You divide the scores by d_k, or by its root twice. Divide them once, by sqrt(d_k).",
+    "*sqrt(d_k)": "You multiply the scores by sqrt(d_k). Divide them by it.",
+    "1/sqrt(S)": "You scale by the number of keys. Use their width: divide by sqrt(d_k).",
+    "1/sqrt(d_v)": "You scale by the width of the values. "
+    "Use that of the keys: divide by sqrt(d_k).",
+    "after": "You divide by sqrt(d_k) after the softmax. "
+    "Divide the scores, so that the weights still sum to 1.",
+}
+SCALE_QUERIES = {
+    "1/sqrt(T)": "You scale by the number of queries. "
+    "Use the width of the keys: divide by sqrt(d_k).",
+}
+SOFTMAX = {
+    "none": "There is no softmax: you weight the values by raw scores. "
+    "Turn the scores into weights first.",
+    "no exp": "You divide the scores by their sum without exp. "
+    "Take exp first: it makes every weight positive.",
+    "no sum": "You take exp of the scores, but the weights do not sum to 1. "
+    "Divide them by their sum.",
+    "no sum, shifted": "You take exp of the scores, but the weights do not sum to 1. "
+    "Divide them by their sum.",
+    "largest": "You take the value of the best key alone. A softmax gives every key a share.",
+    "average": "Every key gets the same weight: that is the plain average of the values. "
+    "Let the scores decide.",
+}
+SOFTMAX_AXES = {
+    "queries": "Your softmax runs over the queries. "
+    "Each query's weights over the keys must sum to 1: use axis=-1.",
+    "everything": "Your softmax divides by the sum of the whole array. "
+    "Sum over the keys alone: axis=-1, keepdims=True.",
+}
+OUTPUT = {
+    "scores": "You return the scores. "
+    "Turn them into weights and return the weighted sum of the values.",
+    "weights": "You return the weights. Return the weighted sum of the values: weights @ values.",
+}
+OUTPUT_TRANSPOSED = {
+    "transposed": "You multiply the values by the transposed weights. "
+    "The weights' rows are the queries: weights @ values.",
+}
+
+ATTEND_ONE = Exercise(
+    name="attend_one",
+    reference=attend_one,
+    settings={
+        "scale": SCALE,
+        "softmax": SOFTMAX,
+        "roles": {
+            "q, k, k": "You mix the keys. The keys only decide the weights: mix the values.",
+            "q, v, v": "You compare the query with the values. Compare it with the keys.",
+            "q, v, k": "Keys and values are exchanged. "
+            "Compare the query with the keys, then mix the values.",
+        },
+        "output": {
+            **OUTPUT,
+            "not summed": "You weight the values but do not add them. Sum over the keys, axis 0.",
+            "mean": "You average the weighted values. Add them up: the weights already sum to 1.",
+        },
+    },
+    inputs=_one_query,
+)
+
+SCALED_DOT_PRODUCT_ATTENTION = Exercise(
+    name="scaled_dot_product_attention",
+    reference=scaled_dot_product_attention,
+    settings={
+        "scale": {
+            **SCALE,
+            **SCALE_QUERIES,
+            "1/sqrt(axis 1)": "You read d_k from axis 1. "
+            "With leading axes the width is the last one: q.shape[-1].",
+        },
+        "softmax": {
+            **SOFTMAX,
+            **SOFTMAX_AXES,
+            "axis 1": "Your softmax runs over axis 1. "
+            "With leading axes the keys are the last one: use axis=-1.",
+        },
+        "masking": {
+            "ignored": "Your result ignores the mask. "
+            "Set the scores of forbidden keys to -inf before the softmax.",
+            "inverted": "Your mask works the wrong way round: forbidden keys get all the weight. "
+            "True means may look, and what is added to a forbidden score must be negative.",
+            "transposed": "You transpose the mask. "
+            "Its rows are queries and its columns keys, like the scores.",
+            "zeroed": "You set forbidden scores to 0, which still earns weight: exp(0) = 1. "
+            "Use -inf.",
+            "added": "You add the mask to the scores as 0 and 1. "
+            "Set forbidden scores to -inf instead.",
+            "after": "You mask after the softmax, so the weights no longer sum to 1. "
+            "Mask the scores before it.",
+        },
+        "roles": {
+            "k, q, v": "Queries and keys are exchanged. "
+            "Row i of the scores belongs to query i: q @ k transposed.",
+            "q, k, k": "You mix the keys. The keys only decide the weights: mix the values.",
+            "q, v, v": "You compare the queries with the values. Compare them with the keys.",
+            "q, v, k": "Keys and values are exchanged. "
+            "Compare the queries with the keys, then mix the values.",
+            "q, q, v": "You compare the queries with themselves. Compare them with the keys.",
+            "k, k, v": "You compare the keys with themselves. Compare the queries with them.",
+        },
+        "output": {**OUTPUT, **OUTPUT_TRANSPOSED},
+    },
+    inputs=_many_queries,
+    keeps_dtype=True,
+)
+
+CROSS_ATTENTION = Exercise(
+    name="cross_attention",
+    reference=cross_attention,
+    settings={
+        "scale": {
+            **SCALE,
+            **SCALE_QUERIES,
+            "1/sqrt(d_model)": "You scale by the width of the input. "
+            "Use that of the projected keys: sqrt(d_k).",
+        },
+        "softmax": {**SOFTMAX, **SOFTMAX_AXES},
+        "sources": {
+            "x, x, context": "You take the keys from x. "
+            "Keys and values both come from the context.",
+            "x, context, x": "You take the values from x. "
+            "Keys and values both come from the context.",
+            "x, x, x": "This is self-attention of x. Keys and values come from the context.",
+            "context, context, context": "This is self-attention of the context. "
+            "The queries come from x.",
+            "context, x, x": "x and the context are exchanged. "
+            "Queries come from x, keys and values from the context.",
+        },
+        "projections": {
+            "K, Q, V": "W_Q and W_K are exchanged. Queries are x @ W_Q, keys are context @ W_K.",
+            "Q, V, K": "W_K and W_V are exchanged. "
+            "Keys are context @ W_K, values are context @ W_V.",
+            "Q, Q, V": "You make the keys with W_Q. They have a matrix of their own, W_K.",
+            "K, K, V": "You make the queries with W_K. They have a matrix of their own, W_Q.",
+            "Q, K, K": "You use the keys as values. Values are context @ W_V.",
+            "Q, V, V": "You use the values as keys. Keys are context @ W_K.",
+            "Q, K, none": "You mix the context itself. Mix the values, context @ W_V.",
+            "none, none, V": "You compare x with the context directly. "
+            "Project them first, by W_Q and W_K.",
+        },
+        "output": {**OUTPUT, **OUTPUT_TRANSPOSED},
+    },
+    inputs=_two_sequences,
+)
+
+ROTATE = Exercise(
+    name="rotate",
+    reference=rotate,
+    settings={
+        "pairing": {
+            "neighbours": "You pair neighbouring columns. Pair column i with column i + d/2.",
+            "halves, neighbours' angles": "You pair halves, but repeat each angle for "
+            "neighbouring columns. "
+            "Columns i and i + d/2 must share an angle: concatenate the angles, do not repeat "
+            "them.",
+            "neighbours, halves' angles": "You pair neighbouring columns, but lay the angles out "
+            "by halves. "
+            "Pair column i with column i + d/2, as the angles do.",
+            "dealt out": "You turn the right pairs, but interleave the halves in the result. "
+            "Concatenate them.",
+            "gathered": "You pair even with odd columns and concatenate the results. "
+            "Split x into halves instead.",
+        },
+        "turn": {
+            "backward": "You turn the wrong way. "
+            "The first half is x1 cos - x2 sin, the second x2 cos + x1 sin.",
+            "both plus": "Both sines have a plus sign, so lengths change. "
+            "The first half is x1 cos - x2 sin.",
+            "both minus": "Both sines have a minus sign, so lengths change. "
+            "The second half is x2 cos + x1 sin.",
+            "swapped": "Sine and cosine are exchanged. "
+            "Position 0 must change nothing: x cos + partner sin.",
+            "overwritten": "You make the second half from the new first half. "
+            "Keep the old one until both are made.",
+        },
+        "counting": {
+            "ignored": "Your result does not depend on the positions. "
+            "The angle is position times frequency.",
+            "counted": "You count the positions yourself, from 0. Use those that are given.",
+            "from 1": "You add 1 to every position. Use them as given: position 0 turns nothing.",
+            "from the first": "You count from the first position given. "
+            "Use the positions as they are.",
+        },
+        "frequency": {
+            "i/d": "Your exponent is -i/d. Pair i turns with 10000^(-2i/d).",
+            "4i/d": "Your exponent is twice too large, -4i/d. "
+            "Pair i turns with 10000^(-2i/d), i = 0 … d/2 - 1.",
+            "from 1": "You number the pairs from 1. "
+            "Start from 0: the first pair turns by 1 radian per position.",
+            "growing": "Your frequencies grow with i. The exponent is negative: 10000^(-2i/d).",
+            "no base": "All pairs turn at one speed. Pair i turns with 10000^(-2i/d).",
+            "degrees": "You read the angle as degrees. It is in radians already.",
+        },
+    },
+    inputs=_sequence,
+)
+
+EXERCISES = (ATTEND_ONE, SCALED_DOT_PRODUCT_ATTENTION, CROSS_ATTENTION, ROTATE)

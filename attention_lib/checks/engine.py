@@ -1,0 +1,158 @@
+"""Diagnosis of an answer from its outputs alone.
+
+An exercise is one reference function. Each of its keyword-only parameters, a knob, has the right
+setting as its default and a wrong setting for each known mistake. An answer is diagnosed by finding
+the fewest wrong settings with which the reference gives the same outputs. No code of the learner's
+runs here.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Case = tuple[Array, ...]
+
+RTOL, ATOL = 1e-4, 1e-6
+MOST_MISTAKES = 3
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One function for the learner to write.
+
+    reference: `reference(*case)` is right, `reference(*case, knob=setting)` makes a mistake.
+    settings: for each knob its wrong settings, each with the advice it earns.
+    inputs: `inputs(rng, trial)` gives the arguments of one case; the first should be the plainest.
+    trials: the number of cases.
+    keeps_dtype: a right answer that widens float32 to float64 is told so.
+    """
+
+    name: str
+    reference: Callable[..., Array]
+    settings: Mapping[str, Mapping[str, str]]
+    inputs: Callable[[np.random.Generator, int], Case]
+    trials: int = 6
+    keeps_dtype: bool = False
+
+    def cases(self, seed: int) -> list[Case]:
+        """The arguments of every trial, drawn afresh from `seed`."""
+        rng = np.random.default_rng(seed)
+        return [self.inputs(rng, trial) for trial in range(self.trials)]
+
+    def names(self) -> list[str]:
+        """The names of the arguments, in order."""
+        parameters = inspect.signature(self.reference).parameters.values()
+        return [
+            parameter.name for parameter in parameters if parameter.kind != parameter.KEYWORD_ONLY
+        ]
+
+    def shapes(self, case: Case) -> str:
+        """The arguments of one case for the reader: `q (3, 7), k (5, 7)`."""
+        return ", ".join(
+            f"{name} {array.shape}" for name, array in zip(self.names(), case, strict=False)
+        )
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found out about an answer.
+
+    ok: every output is right. settings: the wrong setting of each knob that explains the outputs.
+    advice: sentences for the learner.
+    """
+
+    ok: bool
+    settings: dict[str, str] = field(default_factory=dict)
+    advice: str = ""
+
+
+def diagnose(
+    exercise: Exercise, inputs: Sequence[Case], outputs: Sequence[Array | None]
+) -> Diagnosis:
+    """Say what is wrong with `outputs`, one per case of `inputs`, None for a case without output.
+
+    If no settings explain every case, the advice is about the cases up to the first wrong one.
+    """
+    cases = list(zip(inputs, outputs, strict=True))
+    if all(output is None for output in outputs):
+        return Diagnosis(ok=False, advice="There is no output.")
+    with np.errstate(all="ignore"):
+        settings = _explain(exercise, cases)
+        if settings is not None:
+            return Diagnosis(not settings, settings, _advice(exercise, settings))
+        wrong = next(n for n, case in enumerate(cases, 1) if not _reproduces(exercise, {}, *case))
+        settings = _explain(exercise, cases[:wrong]) if cases[wrong - 1][1] is not None else None
+        if settings:
+            scope = "In case 1" if wrong == 1 else f"Up to case {wrong}"
+            advice = (
+                f"{scope} of {len(cases)}: {_advice(exercise, settings)} "
+                "A later case is wrong in another way."
+            )
+            return Diagnosis(False, settings, advice)
+        return Diagnosis(False, {}, _fault(exercise, cases, wrong))
+
+
+def _explain(
+    exercise: Exercise, cases: Sequence[tuple[Case, Array | None]]
+) -> dict[str, str] | None:
+    """The fewest wrong settings that reproduce every case: {} if all is right, None if none do."""
+    for mistakes in range(min(MOST_MISTAKES, len(exercise.settings)) + 1):
+        for knobs in combinations(exercise.settings, mistakes):
+            for values in product(*(exercise.settings[knob] for knob in knobs)):
+                settings = dict(zip(knobs, values, strict=True))
+                if all(_reproduces(exercise, settings, *case) for case in cases):
+                    return settings
+    return None
+
+
+def _reproduces(
+    exercise: Exercise, settings: Mapping[str, str], case: Case, output: Array | None
+) -> bool:
+    try:
+        expected = exercise.reference(*case, **settings)
+    except ValueError:
+        return output is None  # a mistake that fits only square shapes fails on the others
+    return output is not None and _close(output, expected)
+
+
+def _close(found: Array, expected: Array) -> bool:
+    """Equal shapes and real numbers, and differences small against the largest expected entry."""
+    if found.shape != expected.shape or found.dtype.kind != "f":
+        return False
+    size = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
+    near = np.abs(found - expected) <= ATOL + RTOL * size
+    # A mistake may give infinity or NaN; what is right never does.
+    return bool(np.all(near | (found == expected) | (np.isnan(found) & np.isnan(expected))))
+
+
+def _advice(exercise: Exercise, settings: Mapping[str, str]) -> str:
+    advice = [exercise.settings[knob][setting] for knob, setting in settings.items()]
+    if len(advice) > 1:
+        advice = [f"({number}) {sentences}" for number, sentences in enumerate(advice, 1)]
+    return " ".join(advice)
+
+
+def _fault(exercise: Exercise, cases: Sequence[tuple[Case, Array | None]], wrong: int) -> str:
+    """What can be seen in case `wrong` (from 1) of an answer that no known mistake explains."""
+    case, output = cases[wrong - 1]
+    expected = exercise.reference(*case)
+    where = f"in case {wrong} of {len(cases)}: {exercise.shapes(case)}."
+    if output is None:
+        return f"There is no output {where}"
+    if output.shape != expected.shape:
+        return f"The result has shape {output.shape}, expected {expected.shape}, {where}"
+    if output.dtype.kind != "f":
+        return f"The result holds {output.dtype}, expected {expected.dtype}, {where}"
+    if not np.all(np.isfinite(output)):
+        return (
+            f"The result holds NaN or infinity {where} "
+            "Look for infinity times 0 and for a division by 0."
+        )
+    difference = np.max(np.abs(output - expected))
+    return f"The result is off by up to {difference:.2g} {where} No usual mistake explains it."

@@ -1,0 +1,38 @@
+"""Figures: static ones drawn from arrays, and live ones that compute in the page.
+
+Static: draw_*(arrays, ax=None) -> Axes; show(ax, alt="…") displays it. Live: ExploreSentence,
+ExplorePlane. Nothing here computes attention; that is `attention_lib`'s.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from .draw_bars import draw_bars, draw_shares
+from .draw_curves import draw_curves
+from .draw_lines import draw_lines
+from .draw_weights import draw_scores, draw_weights
+from .look import panels
+from .quiz import quiz
+from .show import show
+
+# Loaded when first asked for, since a static figure needs no widget.
+_LIVE = {"ExplorePlane": ".explore_plane", "ExploreSentence": ".explore_sentence"}
+
+__all__ = [
+    "draw_bars",
+    "draw_curves",
+    "draw_lines",
+    "draw_scores",
+    "draw_shares",
+    "draw_weights",
+    "panels",
+    "quiz",
+    "show",
+    *_LIVE,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LIVE:
+        raise AttributeError(f"figures has no {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_LIVE[name], __name__), name)

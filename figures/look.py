@@ -1,0 +1,40 @@
+"""What every static figure shares: the style sheet, the colours, an Axes to draw on."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+
+STYLE = Path(__file__).with_name("book.mplstyle")
+INK, GREY, FAINT = "#1f2933", "#52606d", "#e4e7eb"
+BLUE, BRICK, GREEN, VIOLET, OCHRE = "#2f6690", "#c8553d", "#4f7f52", "#7d5ba6", "#a67c00"
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Run `draw` under the style of the book, whatever the reader's own settings are."""
+
+    @functools.wraps(draw)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        with plt.style.context(STYLE):
+            return draw(*args, **kwargs)
+
+    return wrapper
+
+
+def axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """`ax`, or the Axes of a new figure of that many inches."""
+    if ax is not None:
+        return ax
+    return plt.subplots(figsize=(width, height))[1]
+
+
+@styled
+def panels(rows: int, columns: int, *, width: float = 6.4, height: float = 3.2) -> Any:
+    """A new figure of `rows` × `columns` Axes in the style of the book, as plt.subplots gives them."""
+    return plt.subplots(rows, columns, figsize=(width, height))[1]

@@ -1,0 +1,49 @@
+"""Show a figure as one SVG that says in words what it shows."""
+
+import html
+import io
+import re
+
+import matplotlib.pyplot as plt
+from IPython.display import display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .look import styled
+
+
+def show(figure: Axes | Figure, *, alt: str) -> None:
+    """Display `figure` as SVG with a title and `alt` as its description, and close it.
+
+    `alt` says what the picture shows to somebody who cannot see it: at least a sentence. Raises
+    ValueError for less. Nothing is saved and None is returned, so that a cell may end with it.
+    """
+    svg = to_svg(figure, alt=alt)
+    display(  # type: ignore[no-untyped-call]
+        {"image/svg+xml": svg, "text/plain": alt},
+        metadata={"image/svg+xml": {"alt": alt}},
+        raw=True,
+    )
+
+
+@styled
+def to_svg(figure: Axes | Figure, *, alt: str) -> str:
+    """The SVG that `show` displays, the same on every run; the figure is closed."""
+    alt = " ".join(alt.split())
+    if len(alt) < 20:
+        raise ValueError(f"alt must say in a sentence what the figure shows: found {alt!r}")
+    fig = figure.get_figure(root=True)
+    if fig is None:
+        raise ValueError("this Axes belongs to no figure any more")
+    file = io.StringIO()
+    fig.savefig(
+        file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+    )
+    plt.close(fig)
+    title = next((a.get_title(loc="left") for a in fig.axes if a.get_title(loc="left")), "")
+    title = html.escape(title or alt.split(". ")[0])
+    head = f'<svg role="img" aria-label="{html.escape(alt)}"'
+    words = f"<title>{title}</title><desc>{html.escape(alt)}</desc>"
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :].replace("<svg", head, 1)
+    return re.sub(r"(<svg[^>]*>)", lambda match: match[1] + words, svg, count=1)
