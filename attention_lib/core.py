@@ -5,9 +5,10 @@ import math
 import numpy as np
 
 from .hidden import prepare, read_values
-from .shapes import Array, Mask, ShapeError, accumulator, check_array, check_attention
+from .shapes import Array, Mask, accumulator, check_array, check_attention, check_axis
 
 
+@np.errstate(invalid="ignore", under="ignore")
 def softmax(scores: Array, axis: int = -1) -> Array:
     """Turn scores into weights that are positive and sum to 1 along `axis`; same shape and dtype.
 
@@ -15,28 +16,20 @@ def softmax(scores: Array, axis: int = -1) -> Array:
     the weights are 0. Raises TypeError for anything but a NumPy array of floats.
     """
     check_array("scores", scores)
-    if not -scores.ndim <= axis < scores.ndim:
-        raise ShapeError(f"scores must have axis {axis}: scores {scores.shape}")
+    axis = check_axis("scores", scores.shape, axis)
     wide = scores.astype(accumulator(scores.dtype), copy=False)
-    empty = np.all(np.isneginf(wide), axis=axis, keepdims=True)
-    return _normalise(wide, empty, axis).astype(scores.dtype, copy=False)
+    empty = np.isneginf(wide).all(axis=axis, keepdims=True)
+    return np.where(empty, 0, _normalise(wide, axis)).astype(scores.dtype, copy=False)
 
 
-@np.errstate(invalid="ignore")
-def _normalise(scores: Array, empty: Mask | None, axis: int = -1) -> Array:
-    """exp(scores) over its sum along `axis`; 0 in the slices that are `empty`."""
-    top = scores.max(axis=axis, keepdims=True, initial=-np.inf)
-    if empty is not None:
-        top = np.where(empty, 0, top)
-    weights = np.exp(scores - top)
-    total = weights.sum(axis=axis, keepdims=True)
-    if empty is not None:
-        total = np.where(empty, 1, total)
-    weights /= total
+def _normalise(scores: Array, axis: int = -1) -> Array:
+    """exp(scores) over its sum along `axis`; NaN where every score is -inf."""
+    weights = np.exp(scores - scores.max(axis=axis, keepdims=True, initial=-np.inf))
+    weights /= weights.sum(axis=axis, keepdims=True)
     return weights
 
 
-@np.errstate(invalid="ignore")
+@np.errstate(invalid="ignore", under="ignore")
 def attention(
     q: Array,
     k: Array,
@@ -62,16 +55,16 @@ def attention(
     dtype of q; float16 is added up in float32. Raises ShapeError or TypeError with what was found.
     Source: Vaswani et al. 2017, equation 1.
     """
-    check_attention(q, k, v, mask, bias, scale)
+    check_attention(q, k, v, mask, bias, causal, scale)
     dtype, scale = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
     scores_TS = (q * scale) @ k.swapaxes(-1, -2)
     if bias is not None:
         scores_TS = scores_TS + bias
-    empty = None
     if allowed is not None:
         scores_TS = np.where(allowed, scores_TS, -np.inf)
-        empty = np.logical_not(allowed.any(-1, keepdims=True))
-    weights_TS = _normalise(scores_TS, empty)
+    weights_TS = _normalise(scores_TS)
+    if allowed is not None:
+        weights_TS = np.where(allowed, weights_TS, 0)
     out = read_values(weights_TS, v, allowed).astype(dtype, copy=False)
     return (out, weights_TS.astype(dtype, copy=False)) if return_weights else out

@@ -9,7 +9,7 @@ from .hidden import prepare, read_values
 from .shapes import Array, Mask, Shape, ShapeError, accumulator, check_array, check_attention
 
 
-@np.errstate(invalid="ignore")
+@np.errstate(invalid="ignore", under="ignore")
 def attention_gradient(
     q: Array,
     k: Array,
@@ -32,18 +32,18 @@ def attention_gradient(
         dV = Wᵀ dO      dW = dO Vᵀ      dS = W ∘ (dW - rowsum(W ∘ dW))
         dQ = scale · dS K               dK = scale · dSᵀ Q
     """
-    check_attention(q, k, v, mask, bias, scale)
+    check_attention(q, k, v, mask, bias, causal, scale)
     check_array("d_out", d_out)
+    if d_out.dtype != q.dtype:
+        raise TypeError(f"d_out must have the dtype of q, {q.dtype}: found {d_out.dtype}")
     shapes, dtype = (q.shape, k.shape, v.shape), q.dtype
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
     out, W_TS = attention(
         q, k, v, mask, bias=bias, causal=causal, scale=factor, return_weights=True
     )
-    if d_out.shape != out.shape or d_out.dtype != dtype:
-        raise ShapeError(
-            f"d_out must be like the output, {dtype} {out.shape}: found {d_out.dtype} {d_out.shape}"
-        )
+    if d_out.shape != out.shape:
+        raise ShapeError(f"d_out must have the output's shape {out.shape}: d_out {d_out.shape}")
     d_out = d_out.astype(accumulator(dtype), copy=False)
     allowed_ST = None if allowed is None else allowed.swapaxes(-1, -2)
 

@@ -1,11 +1,13 @@
 """Many heads: split, attend, merge, project."""
 
+from __future__ import annotations  # np.random is loaded only when it is used
+
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .core import attention
-from .shapes import Array, Mask, ShapeError, check_array, check_count
+from .shapes import Array, Mask, ShapeError, accumulator, check_array, check_count, describe
 
 X = TypeVar("X", bound=Any)  # a NumPy array or a torch tensor
 
@@ -17,6 +19,7 @@ def split_heads(x: X, heads: int) -> X:
     Raises ShapeError unless `heads` divides the width.
     """
     heads = check_count("heads", heads, least=1)
+    _check_shaped(x)
     if len(x.shape) < 2 or x.shape[-1] % heads:
         raise ShapeError(
             f"x must be (..., T, H·d) with a last axis that {heads} heads divide: x {tuple(x.shape)}"
@@ -27,10 +30,16 @@ def split_heads(x: X, heads: int) -> X:
 
 def merge_heads(x: X) -> X:
     """Put the heads side by side again: (..., H, T, d) to (..., T, H·d); undoes `split_heads`."""
+    _check_shaped(x)
     if len(x.shape) < 3:
         raise ShapeError(f"x must be (..., H, T, d): x {tuple(x.shape)}")
     *leading, heads, T, width = x.shape
     return x.swapaxes(-2, -3).reshape(*leading, T, heads * width)
+
+
+def _check_shaped(x: Any) -> None:
+    if not hasattr(x, "shape"):
+        raise TypeError(f"x must be a NumPy array or a torch tensor: found {describe(x)}")
 
 
 class MultiHeadAttention:
@@ -72,7 +81,8 @@ class MultiHeadAttention:
             )
         d_k = self.d_model // self.heads if d_k is None else check_count("d_k", d_k, 1)
         d_v = self.d_model // self.heads if d_v is None else check_count("d_v", d_v, 1)
-        rng = np.random.default_rng(rng)
+        if not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(check_count("rng, a seed or Generator,", rng))
         self.W_Q, self.b_Q = _projection(rng, self.d_model, self.heads * d_k, bias)
         self.W_K, self.b_K = _projection(rng, self.d_model, self.kv_heads * d_k, bias)
         self.W_V, self.b_V = _projection(rng, self.d_model, self.kv_heads * d_v, bias)
@@ -101,11 +111,11 @@ class MultiHeadAttention:
                     f"{name} must be (..., T, d_model) with d_model {self.d_model}: "
                     f"{name} {tokens.shape}"
                 )
-        q = split_heads(_project(x, self.W_Q, self.b_Q), self.heads)
-        k = split_heads(_project(context, self.W_K, self.b_K), self.kv_heads)
-        v = split_heads(_project(context, self.W_V, self.b_V), self.kv_heads)
+        q = split_heads(_project("Q", x, self.W_Q, self.b_Q), self.heads)
+        k = split_heads(_project("K", context, self.W_K, self.b_K), self.kv_heads)
+        v = split_heads(_project("V", context, self.W_V, self.b_V), self.kv_heads)
         out, weights = attention(q, k, v, mask, bias=bias, causal=causal, return_weights=True)
-        out = _project(merge_heads(out), self.W_O, self.b_O)
+        out = _project("O", merge_heads(out), self.W_O, self.b_O)
         return (out, weights) if return_weights else out
 
 
@@ -118,9 +128,19 @@ def _projection(
     return W, b
 
 
-def _project(x: Array, W: Array, b: Array | None) -> Array:
+def _project(name: str, x: Array, W: Array, b: Array | None) -> Array:
     """x @ W + b in the dtype of x; float16 is added up in float32."""
-    wide = np.promote_types(x.dtype, np.float32)
+    check_array(f"W_{name}", W)
+    if W.ndim != 2 or W.shape[0] != x.shape[-1]:
+        raise ShapeError(
+            f"W_{name} must have {x.shape[-1]} rows, the width it is given: W_{name} {W.shape}"
+        )
+    if b is not None and np.shape(b) != W.shape[1:]:
+        raise ShapeError(
+            f"b_{name} must have one number per column of W_{name}: "
+            f"b_{name} {np.shape(b)}, W_{name} {W.shape}"
+        )
+    wide = accumulator(x.dtype)
     out = x.astype(wide, copy=False) @ W.astype(wide, copy=False)
     if b is not None:
         out = out + b.astype(wide, copy=False)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .shapes import Mask, ShapeError, check_count
+from .shapes import Mask, ShapeError, as_array, check_count
 
 Align = Literal["lower-right", "upper-left"]
 
@@ -59,7 +59,7 @@ def padding_mask(lengths: npt.ArrayLike, S: int | None = None) -> Mask:
     `lengths` (B,) are integers from 0 to S; S defaults to the longest. Raises TypeError if they are
     no integers, ShapeError if they have not one axis, ValueError if one is below 0 or above S.
     """
-    sizes = np.asarray(lengths)
+    sizes = as_array("lengths", lengths)
     if sizes.ndim != 1:
         raise ShapeError(f"lengths must have one axis (B,): lengths {sizes.shape}")
     if sizes.size and sizes.dtype.kind not in "iu":
@@ -77,8 +77,8 @@ def document_mask(documents_T: npt.ArrayLike, documents_S: npt.ArrayLike | None 
     `documents_T` (..., T) numbers the document of each query, `documents_S` (..., S) of each key, by
     default the same. Raises ShapeError for a number without an axis.
     """
-    of_query = np.asarray(documents_T)
-    of_key = of_query if documents_S is None else np.asarray(documents_S)
+    of_query = as_array("documents", documents_T)
+    of_key = of_query if documents_S is None else as_array("documents", documents_S)
     if of_query.ndim == 0 or of_key.ndim == 0:
         raise ShapeError(f"documents need an axis: found {of_query.shape} and {of_key.shape}")
     try:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .shapes import Array, ShapeError, accumulator, check_array, check_count
+from .shapes import Array, ShapeError, accumulator, as_array, check_array, check_base, check_count
 
 Pairing = Literal["half", "interleaved"]
 
@@ -56,7 +56,7 @@ def rotation(
     shape: tuple[int, ...], positions: npt.ArrayLike | None, base: float
 ) -> tuple[Array, Array]:
     """Cosine and sine (..., T, d/2) in float64, for x of `shape` (..., T, d). See `rotary`."""
-    steps = np.arange(shape[-2]) if positions is None else np.asarray(positions)
+    steps = np.arange(shape[-2]) if positions is None else as_array("positions", positions)
     if steps.dtype.kind not in "iuf":
         raise TypeError(f"positions must be real numbers: found {steps.dtype}")
     fits = steps.ndim > 0 and steps.shape[-1] == shape[-2]
@@ -80,8 +80,7 @@ def rotation_angles(positions: npt.NDArray[Any], width: int, base: float) -> Arr
         raise ShapeError(
             f"features are turned in pairs, so their number must be even: found {width}"
         )
-    if not base > 0:
-        raise ValueError(f"base must be above 0: found {base!r}")
+    check_base(base)
     frequencies = float(base) ** (-np.arange(0, width, 2) / width)
     return positions[..., None].astype(np.float64) * frequencies
 

@@ -37,10 +37,38 @@ def check_count(name: str, value: Any, least: int = 0) -> int:
     return count
 
 
-def check_scale(scale: Any) -> None:
-    """Raise TypeError unless `scale` is None or a real number."""
+def check_options(causal: Any, scale: Any) -> None:
+    """Raise TypeError unless `causal` is a truth value and `scale` None or a real number."""
+    if not isinstance(causal, bool | np.bool_):
+        raise TypeError(
+            f"causal must be True or False (arrays go to `mask`): found {describe(causal)}"
+        )
     if scale is not None and not isinstance(scale, numbers.Real):
         raise TypeError(f"scale must be a number, or None for 1/sqrt(d_k): found {describe(scale)}")
+
+
+def check_base(base: Any) -> None:
+    """Raise TypeError unless `base` is a real number, ValueError unless it is above 0."""
+    if not isinstance(base, numbers.Real):
+        raise TypeError(f"base must be a number: found {describe(base)}")
+    if not float(base) > 0:
+        raise ValueError(f"base must be above 0: found {base}")
+
+
+def check_axis(name: str, shape: Shape, axis: Any) -> int:
+    """Return `axis` as an int. Raises TypeError if it is none, ShapeError if `shape` has no such axis."""
+    axis = check_count("axis", axis, least=-(2**63))
+    if not -len(shape) <= axis < len(shape):
+        raise ShapeError(f"{name} must have axis {axis}: {name} {shape}")
+    return axis
+
+
+def as_array(name: str, x: Any) -> npt.NDArray[Any]:
+    """Make an array of a list of numbers. Raises ShapeError if its rows are of unequal length."""
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ShapeError(f"{name} must be numbers in rows of equal length: found {x!r}") from None
 
 
 def describe(x: Any) -> str:
@@ -121,7 +149,7 @@ def _check_pairs(name: str, shape: Shape, scores: Shape) -> None:
         raise ShapeError(f"{name} must broadcast to (..., T, S) = {scores}: {name} {shape}")
 
 
-def check_attention(q: Any, k: Any, v: Any, mask: Any, bias: Any, scale: Any) -> None:
+def check_attention(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any) -> None:
     """Raise TypeError or ShapeError, in one sentence, unless NumPy attention can take these."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         check_array(name, x)
@@ -138,7 +166,7 @@ def check_attention(q: Any, k: Any, v: Any, mask: Any, bias: Any, scale: Any) ->
                 f"bias must be no wider than {accumulator(q.dtype)}, in which scores are added up: "
                 f"found {bias.dtype}; use bias.astype(np.{accumulator(q.dtype)})"
             )
-    check_scale(scale)
+    check_options(causal, scale)
     check_shapes(
         q.shape,
         k.shape,

@@ -11,7 +11,14 @@ from .. import masks
 from .. import positions as numpy_positions
 from ..masks import Align
 from ..positions import Pairing, rotary_pairs, rotation
-from ..shapes import ShapeError, check_mask_dtype, check_scale, check_shapes, describe
+from ..shapes import (
+    ShapeError,
+    check_axis,
+    check_mask_dtype,
+    check_options,
+    check_shapes,
+    describe,
+)
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -23,18 +30,10 @@ def softmax(scores: Tensor, axis: int = -1) -> Tensor:
     added up in float32. Raises TypeError for anything but a tensor of floats.
     """
     check_tensor("scores", scores)
-    if not -scores.ndim <= axis < scores.ndim:
-        raise ShapeError(f"scores must have axis {axis}: scores {tuple(scores.shape)}")
+    axis = check_axis("scores", tuple(scores.shape), axis)
     wide = scores.to(accumulator(scores.dtype))
     empty = torch.isneginf(wide).all(axis, keepdim=True)
-    return _normalise(wide, empty, axis).to(scores.dtype)
-
-
-def _normalise(scores: Tensor, empty: Tensor | None, axis: int = -1) -> Tensor:
-    """softmax along `axis`, 0 in the slices that are `empty`, with gradients that stay finite."""
-    if empty is None:
-        return scores.softmax(axis)
-    return scores.masked_fill(empty, 0).softmax(axis).masked_fill(empty, 0)
+    return wide.masked_fill(empty, 0).softmax(axis).masked_fill(empty, 0).to(scores.dtype)
 
 
 def attention(
@@ -62,17 +61,20 @@ def attention(
     read. The output has the dtype of q; float16 and bfloat16 are added up in float32. Raises
     ShapeError or TypeError with what was found. Source: Vaswani et al. 2017, equation 1.
     """
-    _check(q, k, v, mask, bias, scale)
+    _check(q, k, v, mask, bias, causal, scale)
     dtype, factor = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    if isinstance(factor, Tensor):
+        factor = factor.reshape(()).to(q.device)
     q, k, v, allowed = _prepare(q, k, v, mask, bias, causal)
     scores_TS = (q * factor) @ k.mT
     if bias is not None:
         scores_TS = scores_TS + bias
-    empty = None
-    if allowed is not None:
-        scores_TS = scores_TS.where(allowed, -math.inf)
-        empty = ~allowed.any(-1, keepdim=True)
-    weights_TS = _normalise(scores_TS, empty)
+    if allowed is None:
+        weights_TS = scores_TS.softmax(-1)
+    else:
+        empty = ~allowed.any(-1, keepdim=True)  # finite first, or softmax has NaN gradients there
+        scores_TS = scores_TS.where(allowed, -math.inf).masked_fill(empty, 0)
+        weights_TS = scores_TS.softmax(-1).where(allowed, 0)
     out = read_values(weights_TS, v, allowed).to(dtype)
     return (out, weights_TS.to(dtype)) if return_weights else out
 
@@ -110,7 +112,10 @@ def read_values(weights_TS: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor
         (torch.isneginf(v), -math.inf),
         (torch.isnan(v), math.nan),
     ):
-        out = torch.where(may_see @ found.to(v.dtype) > 0, out + poison, out)
+        found = found.to(v.dtype)
+        reached = may_see @ found > 0
+        share = (weights_TS @ found).where(reached, 0)  # carries the poison into the gradient too
+        out = torch.where(reached, out + share * poison, out)
     return out
 
 
@@ -143,7 +148,7 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _check(q: Any, k: Any, v: Any, mask: Any, bias: Any, scale: Any) -> None:
+def _check(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         check_tensor(name, x)
     if not q.dtype == k.dtype == v.dtype:
@@ -161,8 +166,8 @@ def _check(q: Any, k: Any, v: Any, mask: Any, bias: Any, scale: Any) -> None:
                 f"bias must be no wider than {_name(wide)}, in which scores are added up: "
                 f"found {_name(bias.dtype)}; use bias.to({wide})"
             )
-    if not (isinstance(scale, Tensor) and scale.numel() == 1 and scale.dtype in FLOATS):
-        check_scale(scale)
+    learned = isinstance(scale, Tensor) and scale.numel() == 1 and scale.dtype in FLOATS
+    check_options(causal, None if learned else scale)
     where = {x.device for x in (q, k, v, mask, bias) if x is not None}
     if len(where) > 1:
         devices = ", ".join(sorted(map(str, where)))
@@ -192,7 +197,7 @@ def rotary(
     if x.ndim < 2:
         raise ShapeError(f"x must be (..., T, d): x {tuple(x.shape)}")
     if isinstance(positions, Tensor):
-        positions = positions.detach().cpu().numpy()
+        positions, _ = _to_numpy(positions, None)
     wide = accumulator(x.dtype)
     cos, sin = (
         torch.as_tensor(a, dtype=wide, device=x.device)
@@ -281,4 +286,6 @@ def alibi_bias(
 def _to_numpy(x: Any, device: Any) -> tuple[Any, Any]:
     if not isinstance(x, Tensor):
         return x, device
-    return x.cpu().numpy(), x.device if device is None else device
+    device = x.device if device is None else device
+    x = x.detach().cpu()
+    return (x.float() if x.dtype == torch.bfloat16 else x).numpy(), device

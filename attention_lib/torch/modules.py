@@ -1,0 +1,325 @@
+"""Multi-head attention as a torch module, and the small encoder that chapter 1 trains."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..encoder import initial_weights
+from ..heads import merge_heads, split_heads
+from ..shapes import Array, ShapeError, check_count, describe
+from .attention import accumulator, attention, check_tensor, padding_mask, read_values, repeat_heads
+
+Rng = int | torch.Generator
+
+
+def _generator(rng: Rng) -> torch.Generator:
+    if isinstance(rng, torch.Generator):
+        return rng
+    if not isinstance(rng, int):
+        raise TypeError(f"rng must be a seed or a torch.Generator: found {describe(rng)}")
+    return torch.Generator().manual_seed(rng)
+
+
+def _uniform(rows: int, shape: tuple[int, ...], rng: torch.Generator) -> nn.Parameter:
+    """Starting weights, uniform within 1/sqrt(rows), as torch.nn.Linear draws them."""
+    limit = 1 / math.sqrt(rows)
+    return nn.Parameter(torch.empty(shape).uniform_(-limit, limit, generator=rng))
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention with its four projections; tokens are (B, T, d_model), batch first.
+
+    d_model   width of the tokens that come in and go out
+    heads     number of query heads H; `kv_heads` of keys and values, which divides it (default H)
+    d_k, d_v  widths of one head, d_model // heads by default
+    d_context, d_values   widths of the tokens of which keys and values are made, d_model by default
+    bias      whether each projection adds a vector (b_Q, b_K, b_V, b_O; None without)
+    dropout   share of the weights that is set to 0 in training
+    rng       seed or torch.Generator of the starting weights, uniform within 1/sqrt(rows), and of
+              the dropout
+
+    The weights are used as x @ W: W_Q (d_model, H·d_k), W_K (d_context, Hk·d_k),
+    W_V (d_values, Hk·d_v), W_O (H·d_v, d_model). Raises ShapeError if the heads do not divide.
+    Source: Vaswani et al. 2017, section 3.2.2; grouped heads: Ainslie et al. 2023.
+    """
+
+    W_Q: nn.Parameter
+    W_K: nn.Parameter
+    W_V: nn.Parameter
+    W_O: nn.Parameter
+    b_Q: nn.Parameter | None
+    b_K: nn.Parameter | None
+    b_V: nn.Parameter | None
+    b_O: nn.Parameter | None
+
+    def __init__(
+        self,
+        d_model: int,
+        heads: int,
+        *,
+        kv_heads: int | None = None,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        d_context: int | None = None,
+        d_values: int | None = None,
+        bias: bool = False,
+        dropout: float = 0.0,
+        rng: Rng,
+    ) -> None:
+        super().__init__()
+        self.d_model = check_count("d_model", d_model, least=1)
+        self.heads = check_count("heads", heads, least=1)
+        self.kv_heads = self.heads if kv_heads is None else check_count("kv_heads", kv_heads, 1)
+        if self.heads % self.kv_heads:
+            raise ShapeError(
+                f"heads must be a multiple of kv_heads: heads {self.heads}, kv_heads {self.kv_heads}"
+            )
+        if (d_k is None or d_v is None) and self.d_model % self.heads:
+            raise ShapeError(
+                f"heads must divide d_model, or d_k and d_v be given: "
+                f"d_model {self.d_model}, heads {self.heads}"
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1: found {dropout}")
+        d_k = self.d_model // self.heads if d_k is None else check_count("d_k", d_k, 1)
+        d_v = self.d_model // self.heads if d_v is None else check_count("d_v", d_v, 1)
+        d_context = self.d_model if d_context is None else check_count("d_context", d_context, 1)
+        d_values = self.d_model if d_values is None else check_count("d_values", d_values, 1)
+        self.dropout = dropout
+        self.rng = _generator(rng)
+        sizes = {
+            "Q": (self.d_model, self.heads * d_k),
+            "K": (d_context, self.kv_heads * d_k),
+            "V": (d_values, self.kv_heads * d_v),
+            "O": (self.heads * d_v, self.d_model),
+        }
+        for name, (rows, columns) in sizes.items():
+            setattr(self, f"W_{name}", _uniform(rows, (rows, columns), self.rng))
+            b = _uniform(rows, (columns,), self.rng) if bias else None
+            self.register_parameter(f"b_{name}", b)
+
+    @classmethod
+    def from_torch(
+        cls, module: nn.MultiheadAttention, *, rng: Rng | None = None
+    ) -> "MultiHeadAttention":
+        """Copy a torch.nn.MultiheadAttention, its weights and biases, dtype, device and dropout.
+
+        The copy is batch first, whatever the original is, and its masks are the opposite: here
+        True = may look. `rng` draws the dropout; it is required if the original has any.
+        Raises ValueError for add_bias_kv and add_zero_attn, which this module does not have.
+        """
+        if not isinstance(module, nn.MultiheadAttention):
+            raise TypeError(
+                f"from_torch copies a torch.nn.MultiheadAttention: found {describe(module)}"
+            )
+        if module.bias_k is not None or module.add_zero_attn:
+            raise ValueError(
+                "add_bias_kv and add_zero_attn add keys that this module does not have"
+            )
+        if module.dropout and rng is None:
+            raise ValueError(f"dropout {module.dropout} needs a seed or a torch.Generator as rng")
+        old = module.state_dict()
+        if "in_proj_weight" in old:
+            projections = dict(zip("QKV", old["in_proj_weight"].chunk(3), strict=True))
+        else:
+            projections = {name: old[f"{name.lower()}_proj_weight"] for name in "QKV"}
+        state = {f"W_{name}": weight.mT for name, weight in projections.items()}
+        state["W_O"] = old["out_proj.weight"].mT
+        if "in_proj_bias" in old:
+            state |= zip(("b_Q", "b_K", "b_V"), old["in_proj_bias"].chunk(3), strict=True)
+            state["b_O"] = old["out_proj.bias"]
+        copy = cls(
+            module.embed_dim,
+            module.num_heads,
+            d_context=module.kdim,
+            d_values=module.vdim,
+            bias="in_proj_bias" in old,
+            dropout=module.dropout,
+            rng=0 if rng is None else rng,
+        ).to(module.out_proj.weight)
+        copy.load_state_dict(state)
+        return copy.train(module.training)
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        mask: Tensor | None = None,
+        *,
+        values: Tensor | None = None,
+        bias: Tensor | None = None,
+        causal: bool = False,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Let tokens `x` (B, T, d_model) look at `context` (B, S, d_context), by default at x.
+
+        Values are made of `values` (B, S, d_values), by default of the context. Returns
+        (B, T, d_model), with `return_weights` also each head's weights (B, H, T, S), as they are
+        before dropout. The other arguments are those of `attention`: a mask (B, T, S) for all heads
+        is (B, 1, T, S). Raises ShapeError or TypeError with what was found.
+        """
+        context = x if context is None else context
+        values = context if values is None else values
+        q = split_heads(self._project("x", x, self.W_Q, self.b_Q), self.heads)
+        k = split_heads(self._project("context", context, self.W_K, self.b_K), self.kv_heads)
+        v = split_heads(self._project("values", values, self.W_V, self.b_V), self.kv_heads)
+        out, weights = attention(q, k, v, mask, bias=bias, causal=causal, return_weights=True)
+        if self.training and self.dropout:
+            out = self._drop(weights, v)
+        out = self._project("out", merge_heads(out), self.W_O, self.b_O)
+        return (out, weights) if return_weights else out
+
+    def _project(self, name: str, x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
+        check_tensor(name, x)
+        if x.ndim < 2 or x.shape[-1] != len(W):
+            raise ShapeError(
+                f"{name} must be (B, T, d) with a last axis of {len(W)}: {name} {tuple(x.shape)}"
+            )
+        if x.device != W.device:
+            raise TypeError(f"{name} and the weights must share a device: {x.device}, {W.device}")
+        if x.dtype != W.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise TypeError(f"{name} and the weights must share a dtype: {x.dtype}, {W.dtype}")
+        return x @ W if b is None else x @ W + b
+
+    def _drop(self, weights: Tensor, v: Tensor) -> Tensor:
+        """weights @ v with some weights set to 0 and the others raised to keep the mean."""
+        keep = 1 - self.dropout
+        drawn = torch.rand(weights.shape, generator=self.rng, device=self.rng.device) < keep
+        wide = accumulator(v.dtype)
+        dropped = weights.to(wide) * drawn.to(weights.device) / keep
+        v_wide = repeat_heads(v.to(wide), self.heads)
+        return read_values(dropped, v_wide, weights != 0).to(v.dtype)
+
+
+class FeedForward(nn.Module):
+    """norm, linear, ReLU, linear, for each token alone; starting weights as those of the attention."""
+
+    def __init__(self, d_model: int, width: int, *, rng: torch.Generator) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.W_in, self.b_in = (
+            _uniform(d_model, (d_model, width), rng),
+            _uniform(d_model, (width,), rng),
+        )
+        self.W_out, self.b_out = (
+            _uniform(width, (width, d_model), rng),
+            _uniform(width, (d_model,), rng),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (..., d_model) to updates of the same shape."""
+        return F.relu(self.norm(x) @ self.W_in + self.b_in) @ self.W_out + self.b_out
+
+
+class TransformerBlock(nn.Module):
+    """A pre-norm block: x + attention(norm(x)), then, with a feed-forward, x + feed_forward(x).
+
+    feed_forward: width of its hidden layer, 0 for none.
+    Source: Vaswani et al. 2017, section 3.1; norm first: Xiong et al. 2020.
+    """
+
+    def __init__(self, d_model: int, heads: int, *, feed_forward: int = 0, rng: Rng) -> None:
+        super().__init__()
+        rng = _generator(rng)
+        self.norm = nn.LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, heads, rng=rng)
+        self.feed_forward = FeedForward(d_model, feed_forward, rng=rng) if feed_forward else None
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, *, causal: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Tokens (B, T, d_model) and the attention's weights (B, H, T, T)."""
+        update, weights = self.attention(
+            self.norm(x), mask=mask, causal=causal, return_weights=True
+        )
+        x = x + update
+        if self.feed_forward is not None:
+            x = x + self.feed_forward(x)
+        return x, weights
+
+
+class Encoder(nn.Module):
+    """The encoder of `attention_lib.encoder`, trainable, for a batch of sentences.
+
+    seed: of the starting weights, which are `initial_weights(seed, ...)`. words, answers: sizes of
+    the vocabulary and of the output. feed_forward: width of each block's, 0 for none.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        words: int,
+        answers: int,
+        max_length: int,
+        layers: int = 2,
+        heads: int = 4,
+        d_model: int = 48,
+        feed_forward: int = 0,
+    ) -> None:
+        super().__init__()
+        tensors = initial_weights(
+            seed,
+            layers=layers,
+            heads=heads,
+            d_model=d_model,
+            words=words,
+            answers=answers,
+            max_length=max_length,
+            feed_forward=feed_forward,
+        )
+        self.embedding = nn.Parameter(torch.empty(words, d_model))
+        self.position = nn.Parameter(torch.empty(max_length, d_model))
+        self.layer = nn.ModuleList(
+            TransformerBlock(d_model, heads, feed_forward=feed_forward, rng=seed)
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(d_model)
+        self.W_answer = nn.Parameter(torch.empty(d_model, answers))
+        self.b_answer = nn.Parameter(torch.empty(answers))
+        self.load_tensors(tensors)
+
+    def tensors(self) -> dict[str, Array]:
+        """The weights as float32 arrays, by the names of `attention_lib.encoder`."""
+        return {
+            name.replace(".attention.", "."): tensor.detach().float().cpu().numpy()
+            for name, tensor in self.state_dict().items()
+        }
+
+    def load_tensors(self, tensors: Mapping[str, Array]) -> None:
+        """Take over weights by the names of `attention_lib.encoder`.
+
+        Raises ShapeError if the names or the shapes are not those of this encoder.
+        """
+        expected = {name: tensor.shape for name, tensor in self.tensors().items()}
+        found = {name: tensor.shape for name, tensor in tensors.items()}
+        if found != expected:
+            wrong = sorted(name for name, _ in expected.items() ^ found.items())
+            raise ShapeError(f"missing, unknown or misshapen weights: {', '.join(wrong)}")
+        state = {
+            name: torch.from_numpy(tensor.astype(np.float32)) for name, tensor in tensors.items()
+        }
+        self.load_state_dict(
+            {name: state[name.replace(".attention.", ".")] for name in self.state_dict()}
+        )
+
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+        """Logits (B, T, A) and each layer's weights (B, H, T, T) for tokens (B, T).
+
+        lengths (B,): how many tokens of each row are a sentence; the others are never looked at.
+        Raises ValueError if T is more than the encoder reads.
+        """
+        T = tokens.shape[-1]
+        if len(self.position) < T:
+            raise ValueError(f"{T} tokens; the encoder reads at most {len(self.position)}")
+        mask = None if lengths is None else padding_mask(lengths, T)
+        x = F.embedding(tokens, self.embedding) + self.position[:T]
+        weights = []
+        for block in self.layer:
+            x, seen = block(x, mask)
+            weights.append(seen)
+        return self.norm(x) @ self.W_answer + self.b_answer, weights

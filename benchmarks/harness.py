@@ -1,0 +1,103 @@
+"""How every benchmark measures: CPU time, one thread, both sides in turn, medians of paired ratios."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one comparison found, in seconds of CPU time (medians)."""
+
+    name: str
+    ours: float
+    peer: float
+    ratio: float
+    bar: float
+
+    @property
+    def missed(self) -> bool:
+        """Whether the ratio is not under the bar."""
+        return not self.ratio < self.bar
+
+
+def summary(name: str, pairs: Iterable[tuple[float, float]], bar: float) -> Result:
+    """Medians of pairs (ours, peer) of seconds, and of their ratios, pair by pair."""
+    ours, peer = zip(*pairs, strict=True)
+    ratios = [a / b for a, b in zip(ours, peer, strict=True)]
+    median = statistics.median
+    return Result(name, median(ours), median(peer), median(ratios), bar)
+
+
+def compare(
+    name: str,
+    ours: Callable[[], object],
+    peer: Callable[[], object],
+    *,
+    bar: float,
+    rounds: int = 101,
+    seconds: float = 0.01,
+) -> Result:
+    """Time two functions in turn, for about `seconds` a time, in each of `rounds`."""
+    with threadpool_limits(1):
+        calls = 1
+        while (took := cpu_time(peer, calls)) < seconds:
+            calls = max(2 * calls, int(calls * seconds / max(took, 1e-9)))
+        pairs = []
+        for i in range(rounds):  # each goes first every other time
+            first, second = (ours, peer) if i % 2 else (peer, ours)
+            a, b = cpu_time(first, calls), cpu_time(second, calls)
+            pairs.append((a, b) if i % 2 else (b, a))
+    return summary(name, [(a / calls, b / calls) for a, b in pairs], bar)
+
+
+def cpu_time(call: Callable[[], object], calls: int) -> float:
+    """Seconds of CPU time that `calls` calls take."""
+    start = time.process_time()
+    for _ in range(calls):
+        call()
+    return time.process_time() - start
+
+
+def machine() -> str:
+    """The processor, the versions, and the library that multiplies matrices."""
+    info = Path("/proc/cpuinfo")
+    names = [
+        line.partition(":")[2].strip()
+        for line in (info.read_text().splitlines() if info.exists() else ())
+        if line.startswith("model name")
+    ]
+    blas = ", ".join(
+        f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', 'any')})"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    )
+    return (
+        f"{names[0] if names else platform.processor() or platform.machine()}, {platform.system()}\n"
+        f"Python {platform.python_version()}, NumPy {np.__version__}, {blas or 'no BLAS'}; one thread"
+    )
+
+
+def report(results: Iterable[Result]) -> int:
+    """Print the machine and a table; returns the exit status, 1 if a bar is missed."""
+    results = list(results)
+    print(machine(), end="\n\n")
+    width = max((len(r.name) for r in results), default=0)
+    print(f"{'CPU time, medians':{width}}  {'ours':>9}  {'peer':>9}  {'ratio':>6}  {'bar':>5}")
+    for r in results:
+        verdict = "MISSED" if r.missed else "met"
+        print(
+            f"{r.name:{width}}  {r.ours * 1e6:6.0f} µs  {r.peer * 1e6:6.0f} µs  "
+            f"{r.ratio:6.2f}  {r.bar:5.2f}  {verdict}"
+        )
+    sys.stdout.flush()
+    return int(any(r.missed for r in results))

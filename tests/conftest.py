@@ -1,0 +1,66 @@
+"""Settings of all tests, and the one way to say that a test needs a program or a GPU."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# The same examples on each run, and no limit of time for a busy machine to break.
+settings.register_profile("book", derandomize=True, deadline=None, max_examples=60, database=None)
+settings.load_profile("book")
+
+PROGRAMS = {
+    "node": ("node", "nodejs"),
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "bubblewrap": ("bwrap",),
+}
+
+
+def program(name: str) -> str | None:
+    """The path of a program of PROGRAMS, or None where the machine lacks it."""
+    return next(filter(None, map(shutil.which, PROGRAMS[name])), None)
+
+
+@functools.cache
+def has_gpu() -> bool:
+    """Whether torch sees a CUDA device."""
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(name): skip without node, chromium, bubblewrap, gpu")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for name in mark.args:
+            if name == "gpu":
+                if not has_gpu():
+                    pytest.skip("needs a GPU")
+            elif program(name) is None:
+                pytest.skip(f"needs {name}, which this machine lacks")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder that holds README.md."""
+    return Path(__file__).resolve().parent.parent
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests recorded, such as the CPU time of each chapter."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{report.nodeid.split('::')[-1]}: {name} {value}")

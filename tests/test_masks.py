@@ -1,0 +1,194 @@
+"""Masks: drawn out, against their predicates, and inside attention."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.attention import bias
+
+import attention_lib
+import attention_lib.torch
+
+from .paths import DOUBLE, PATHS, Path, to_float64
+from .test_attention import draw
+
+LIBRARIES = [attention_lib, attention_lib.torch]
+sizes = st.integers(0, 7)
+
+
+def rows(mask: Any) -> list[str]:
+    """A mask (T, S) as strings of 1 and 0."""
+    return ["".join(str(int(x)) for x in row) for row in np.asarray(mask)]
+
+
+@pytest.mark.parametrize("lib", LIBRARIES)
+def test_A1_causal_masks_of_2_by_5_and_5_by_2(lib: Any) -> None:
+    assert rows(lib.causal_mask(2, 5)) == ["11110", "11111"]
+    assert rows(lib.causal_mask(2, 5, align="lower-right")) == ["11110", "11111"]
+    assert rows(lib.causal_mask(2, 5, align="upper-left")) == ["10000", "11000"]
+    assert rows(lib.causal_mask(5, 2)) == ["00", "00", "00", "10", "11"]
+    assert rows(lib.causal_mask(5, 2, align="upper-left")) == ["10", "11", "11", "11", "11"]
+    assert rows(lib.causal_mask(3)) == ["100", "110", "111"]
+
+
+def test_A1_torch_names_both_alignments_alike() -> None:
+    for t, s in ((2, 5), (3, 7), (3, 3)):
+        lower = rows(bias.causal_lower_right(t, s)._materialize())
+        upper = rows(bias.causal_upper_left(t, s)._materialize())
+        assert lower == rows(attention_lib.causal_mask(t, s))
+        assert upper == rows(attention_lib.causal_mask(t, s, align="upper-left"))
+
+
+@given(sizes, sizes)
+def test_causal_sees_no_later_key(t: int, s: int) -> None:
+    mask = attention_lib.causal_mask(t, s)
+    assert mask.shape == (t, s)
+    assert mask.dtype == bool
+    for i in range(t):
+        for j in range(s):
+            assert mask[i, j] == (j <= i + s - t)
+    upper = attention_lib.causal_mask(t, s, align="upper-left")
+    assert all(upper[i, j] == (j <= i) for i in range(t) for j in range(s))
+
+
+@given(sizes, st.none() | st.integers(1, 9), sizes, st.booleans())
+def test_window_counts_itself(t: int, window: int | None, s: int, causal: bool) -> None:
+    mask = attention_lib.sliding_window_mask(t, window, s, causal=causal)
+    assert mask.shape == (t, s)
+    width = 99 if window is None else window
+    for i in range(t):
+        for j in range(s):
+            at = i + s - t
+            near = at - width < j <= at if causal else abs(at - j) < width
+            assert mask[i, j] == near
+
+
+@pytest.mark.parametrize("lib", LIBRARIES)
+def test_A16_a_window_of_two_is_the_token_and_one_before(lib: Any) -> None:
+    """S = 6. Libraries that count the keys to the left call our window of 3 "left = 2"."""
+
+    def counts(window: int | None) -> list[int]:
+        return np.asarray(lib.sliding_window_mask(6, window)).sum(-1).tolist()
+
+    causal = np.asarray(lib.causal_mask(6))
+    assert counts(2) == [1, 2, 2, 2, 2, 2]
+    assert counts(3) == [1, 2, 3, 3, 3, 3]
+    assert counts(1) == [1] * 6
+    assert counts(5) == [1, 2, 3, 4, 5, 5]
+    for all_of_it in (6, 7, 1000, 10**30, None):
+        np.testing.assert_array_equal(lib.sliding_window_mask(6, all_of_it), causal)
+    for none_at_all in (0, -1):
+        with pytest.raises(ValueError, match=f"^window must be at least 1: found {none_at_all}$"):
+            lib.sliding_window_mask(6, none_at_all)
+    both = np.asarray(lib.sliding_window_mask(6, 2, causal=False)).sum(-1).tolist()
+    assert both == [2, 3, 3, 3, 3, 2]
+    assert np.asarray(lib.sliding_window_mask(6, None, causal=False)).all()
+    # The last query is the last key, as with cached keys.
+    assert rows(lib.sliding_window_mask(2, 2, 5)) == ["00110", "00011"]
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, None])
+@pytest.mark.parametrize("path", PATHS, ids=str)
+def test_A15_A16_a_window_is_respected_by_attention(path: Path, window: int | None) -> None:
+    """Each value is one-hot, so the output shows which keys were read."""
+    q, k = path.array(draw(1, 6, 5)), path.array(draw(1, 6, 5, seed=1))
+    v = path.array(np.eye(6)[None])
+    mask = path.lib.sliding_window_mask(6, window)
+    alone = to_float64(path.lib.attention(q, k, v, mask))
+    np.testing.assert_array_equal(alone[0] > 0, np.asarray(mask))
+    wide = path.lib.sliding_window_mask(6, window, causal=False)
+    both = to_float64(path.lib.attention(q, k, v, wide, causal=True))
+    np.testing.assert_allclose(both, alone, rtol=0, atol=path.eps)
+
+
+@pytest.mark.parametrize("lib", LIBRARIES)
+def test_padding_hides_what_fills_up(lib: Any) -> None:
+    mask = np.asarray(lib.padding_mask([3, 0, 2]))
+    assert mask.shape == (3, 1, 1, 3)
+    assert rows(mask[:, 0, 0]) == ["111", "000", "110"]
+    assert np.asarray(lib.padding_mask([3, 0, 2], 5)).shape == (3, 1, 1, 5)
+    assert np.asarray(lib.padding_mask([])).shape == (0, 1, 1, 0)
+    assert rows(np.asarray(lib.padding_mask(np.array([1], dtype=np.uint8), 2))[:, 0, 0]) == ["10"]
+
+
+@given(st.lists(st.integers(0, 6), max_size=5), st.integers(0, 3))
+def test_padding_counts(lengths: list[int], more: int) -> None:
+    s = max(lengths, default=0) + more
+    mask = attention_lib.padding_mask(lengths, s)
+    assert mask.shape == (len(lengths), 1, 1, s)
+    assert mask.sum((1, 2, 3)).tolist() == lengths
+    assert (np.diff(mask.astype(int), axis=-1) <= 0).all()
+
+
+@pytest.mark.parametrize("path", DOUBLE, ids=str)
+def test_padding_equals_cutting_off(path: Path) -> None:
+    q, k, v = (path.array(draw(2, 3, 5, 7, seed=s)) for s in range(3))
+    padded = path.lib.attention(q, k, v, path.lib.padding_mask([5, 2]), causal=True)
+    cut = path.lib.attention(q[1:, :, :2], k[1:, :, :2], v[1:, :, :2], causal=True)
+    np.testing.assert_allclose(to_float64(padded)[1:, :, :2], to_float64(cut), atol=1e-14)
+
+
+@pytest.mark.parametrize("lib", LIBRARIES)
+def test_documents_see_themselves(lib: Any) -> None:
+    assert rows(lib.document_mask([7, 7, 4])) == ["110", "110", "001"]
+    assert rows(lib.document_mask([4, 7], [7, 7, 4])) == ["001", "110"]
+    assert rows(lib.document_mask(["a", "b"])) == ["10", "01"]
+    assert np.asarray(lib.document_mask(np.zeros((2, 1, 3), int), np.zeros(5, int))).shape == (
+        2,
+        1,
+        3,
+        5,
+    )
+
+
+@pytest.mark.parametrize("path", DOUBLE, ids=str)
+def test_packed_documents_are_like_documents_alone(path: Path) -> None:
+    q, k, v = (path.array(draw(3, 7, 5, seed=s)) for s in range(3))
+    packed = path.lib.attention(q, k, v, path.lib.document_mask([1, 1, 1, 2, 2, 2, 2]), causal=True)
+    for part in (slice(0, 3), slice(3, 7)):
+        alone = path.lib.attention(q[:, part], k[:, part], v[:, part], causal=True)
+        np.testing.assert_allclose(to_float64(packed)[:, part], to_float64(alone), atol=1e-14)
+
+
+def test_torch_masks_are_the_numpy_masks_on_the_device_asked_for() -> None:
+    ours, theirs = attention_lib, attention_lib.torch
+    lengths, ids = [2, 5], [[1, 1, 2], [3, 4, 4]]
+    pairs = [
+        (ours.causal_mask(2, 5), theirs.causal_mask(2, 5, device="cpu")),
+        (ours.sliding_window_mask(5, 2), theirs.sliding_window_mask(5, 2, device="cpu")),
+        (ours.padding_mask(lengths), theirs.padding_mask(torch.tensor(lengths))),
+        (ours.padding_mask(lengths), theirs.padding_mask(lengths, device="cpu")),
+        (ours.document_mask(ids), theirs.document_mask(torch.tensor(ids))),
+        (ours.document_mask(ids, ids), theirs.document_mask(ids, ids, device="cpu")),
+    ]
+    for array, tensor in pairs:
+        assert tensor.dtype == torch.bool
+        np.testing.assert_array_equal(array, tensor.numpy(), strict=True)
+    assert theirs.causal_mask(2, device="meta").device.type == "meta"
+
+
+@pytest.mark.parametrize("name", ["causal_mask", "sliding_window_mask", "padding_mask"])
+def test_a_fresh_mask_each_time(name: str) -> None:
+    """A caller may write into a mask; the next one is not changed by it."""
+    for lib in LIBRARIES:
+        make = getattr(lib, name)
+        arguments = {"causal_mask": (3,), "sliding_window_mask": (3, 2), "padding_mask": ([1, 3],)}
+        first = make(*arguments[name])
+        expected = to_float64(first).copy()
+        first[...] = True
+        np.testing.assert_array_equal(to_float64(make(*arguments[name])), expected)
+
+
+def test_both_libraries_have_the_same_names_and_arguments() -> None:
+    for name in attention_lib.torch.__all__:
+        ours, theirs = getattr(attention_lib, name, None), getattr(attention_lib.torch, name)
+        if ours is None or inspect.isclass(ours):
+            continue
+        own = [p for p in inspect.signature(theirs).parameters if p != "device"]
+        assert own == list(inspect.signature(ours).parameters), name
