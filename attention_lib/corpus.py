@@ -58,12 +58,12 @@ IRREGULAR_PLURALS = {
 PLURAL = {
     noun: IRREGULAR_PLURALS.get(noun, noun + "s") for nouns in NOUNS.values() for noun in nouns
 }
-ANSWERS: tuple[str, ...] = (*PLURAL, *PLURAL.values())
+NOUN_FORMS: tuple[str, ...] = (*PLURAL, *PLURAL.values())
 VOCABULARY: tuple[str, ...] = tuple(
     dict.fromkeys(
         (
             *FUNCTION_WORDS,
-            *ANSWERS,
+            *NOUN_FORMS,
             *(adjective for group in ADJECTIVES.values() for adjective in group),
             *(verb for group in VERBS.values() for verb in group),
             *TOPICS,
@@ -73,6 +73,8 @@ VOCABULARY: tuple[str, ...] = tuple(
         )
     )
 )
+# Any word may fill the blank; that only nouns do is left to be learned.
+ANSWERS = VOCABULARY
 MAX_LENGTH = 23  # words in the longest sentence of the grammar
 
 CLASS_OF: dict[str, str] = {
@@ -150,7 +152,7 @@ def read_sentence(text: str | Sequence[str], right: int | None = None) -> Senten
     Raises ValueError, saying what is missing.
     """
     words = split_words(text)
-    nouns = [i for i, word in enumerate(words) if word in ANSWERS]
+    nouns = [i for i, word in enumerate(words) if word in NOUN_FORMS]
     pronouns = [i for i, word in enumerate(words) if word in ("it", "they")]
     if "did" not in words or "too" not in words[:-1] or not pronouns:
         raise ValueError(f"a sentence needs 'did', 'it' or 'they', and 'too': {' '.join(words)!r}")

@@ -1,7 +1,8 @@
 """A small encoder, one sentence at a time, every step of which can be read and rewired.
 
 x = embedding[word] + position                            T tokens of width d
-x = x + MultiHeadAttention(norm(x))                       once a layer; there is no feed-forward
+x = x + MultiHeadAttention(norm(x))                       once a layer
+x = x + feed_forward(norm(x))                             only if the weights have one
 logits = norm(x) @ W_answer + b_answer                    one score for each possible answer
 """
 
@@ -105,7 +106,7 @@ def initial_weights(
 
     Embeddings and positions are normal with standard deviation 2/sqrt(d_model); matrices and
     biases are uniform within 1/sqrt(rows), as torch.nn.Linear draws them; norms start at 1 and 0.
-    With a `feed_forward` width there are weights that only `attention_lib.torch.Encoder` reads.
+    `feed_forward` is the width of the layer that follows each attention, 0 for none.
     Raises ValueError if `heads` does not divide `d_model`.
     """
     if d_model % heads:
@@ -165,7 +166,10 @@ class Encoder:
         self.recipe = dict(recipe or {})
         self.max_length = len(self.tensors["position"])
         self._index = {word: i for i, word in enumerate(self.words)}
-        expected = set(initial_weights(0, layers=self.layers, heads=1, d_model=1))
+        width = int(any(".feed_forward." in name for name in weights))
+        expected = set(
+            initial_weights(0, layers=self.layers, heads=1, d_model=1, feed_forward=width)
+        )
         if set(weights) != expected:
             raise ValueError(f"missing or unknown weights: {sorted(expected ^ set(weights))}")
 
@@ -201,6 +205,29 @@ class Encoder:
             answers=answers,
             pointing_head=(layer, head),
             recipe=recipe,
+        )
+
+    def untrained(self) -> "Encoder":
+        """The same encoder as it was before its first training step, by the seed in its recipe."""
+        sizes = {
+            "layers": self.layers,
+            "heads": self.heads,
+            "d_model": self.tensors["embedding"].shape[1],
+            "words": len(self.words),
+            "answers": len(self.answers),
+            "max_length": self.max_length,
+            "feed_forward": self.tensors.get("layer.0.feed_forward.b_in", np.empty(0)).size,
+        }
+        seed = self.recipe.get("seed")
+        if not isinstance(seed, int):
+            raise ValueError("the recipe of this encoder names no seed")
+        return Encoder(
+            initial_weights(seed, **sizes),
+            heads=self.heads,
+            words=self.words,
+            answers=self.answers,
+            pointing_head=self.pointing_head,
+            recipe=self.recipe,
         )
 
     def encode(self, words: str | Sequence[str]) -> tuple[int, ...]:
@@ -246,6 +273,8 @@ class Encoder:
             update, inside = self._attend(layer, self._norm(x, f"layer.{layer}.norm"), here, twins)
             seen.append(inside)
             x = x + update
+            if f"layer.{layer}.feed_forward.W_in" in self.tensors:
+                x = x + self._feed_forward(x, f"layer.{layer}.feed_forward")
         logits = self._norm(x, "norm") @ self.tensors["W_answer"] + self.tensors["b_answer"]
         q, k, v, weights = zip(*seen, strict=True)
         return Run(words, self.answers, q, k, v, weights, logits)
@@ -267,6 +296,12 @@ class Encoder:
             if isinstance(edit, HeadOff):
                 out[edit.head] = 0
         return merge_heads(out) @ self.tensors[f"layer.{layer}.W_O"], (q, k, v, weights)
+
+    def _feed_forward(self, x: Array, name: str) -> Array:
+        """Norm, linear, ReLU, linear, for each token alone."""
+        hidden = self._norm(x, f"{name}.norm") @ self.tensors[f"{name}.W_in"]
+        hidden = np.maximum(hidden + self.tensors[f"{name}.b_in"], 0)
+        return hidden @ self.tensors[f"{name}.W_out"] + self.tensors[f"{name}.b_out"]
 
     def _norm(self, x: Array, name: str) -> Array:
         """Layer normalisation (Ba et al. 2016) of each token."""

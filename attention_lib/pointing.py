@@ -1,5 +1,6 @@
 """Measure where an encoder looks from a pronoun, and what it needs for its answer."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .corpus import Sentence
-from .encoder import Cut, Edit, Encoder, HeadOff, Take, exchange
+from .encoder import WEIGHTS, Cut, Edit, Encoder, HeadOff, Take, What, exchange
 
 Pairs = Sequence[tuple[Sentence, Sentence]]
 
@@ -30,31 +31,43 @@ class Pointing:
 
 @dataclass(frozen=True)
 class Rewired:
-    """Shares of the sentences, from 0 to 1, after one change in the last layer.
+    """Shares of the sentences, from 0 to 1, after one change to a model of two layers.
 
-    values, keys    the other noun is answered once those of the two nouns are exchanged in all heads
-    query           the other noun is answered once the pronoun has its twin's query in all heads
-    off             the right noun is answered without the pointing head
-    cut             the right noun is answered once the pronoun can see it in no head
+    The *other* noun is answered once, in every head of the last layer,
 
-    `values` and `keys` are equal by construction: for the pronoun, two keys exchanged and two values
-    exchanged give the same sum of weighted values. What differs is the weights that are seen.
+    values, keys    those of the two nouns are exchanged (for the pronoun's output the two are one: the
+                    same two weights meet the same two values)
+    query           the pronoun has its query from the twin sentence
+    twin_keys       each noun has its key from the twin sentence
+
+    The *right* noun is still answered once
+
+    off             the pointing head is switched off
+    cut             the pronoun can see the right noun in no head of the last layer
+    pronoun_blind   the pronoun cannot see the adjective in the first layer
+    nouns_blind     the nouns cannot see the adjective in the first layer
     """
 
     values: float
     keys: float
     query: float
+    twin_keys: float
     off: float
     cut: float
+    pronoun_blind: float
+    nouns_blind: float
 
 
 def choose_head(encoder: Encoder, sentences: Sequence[Sentence]) -> tuple[int, int]:
-    """The (layer, head) whose largest weight from the pronoun is most often on the right noun."""
-    hits = np.zeros((encoder.layers, encoder.heads), dtype=int)
+    """The (layer, head) whose largest weight from the pronoun is most often on the right noun.
+
+    Of heads that hit equally often, the one that puts more weight there.
+    """
+    hits = np.zeros((encoder.layers, encoder.heads))
     for sentence in sentences:
-        run = encoder(sentence.words)
-        looks_at = np.array([weights[:, sentence.pronoun].argmax(-1) for weights in run.weights])
-        hits += looks_at == sentence.right_noun
+        weights = np.array([w[:, sentence.pronoun] for w in encoder(sentence.words).weights])
+        hits += weights.argmax(-1) == sentence.right_noun
+        hits += weights[..., sentence.right_noun] / (len(sentences) + 1)
     layer, head = np.unravel_index(hits.argmax(), hits.shape)
     return int(layer), int(head)
 
@@ -75,25 +88,46 @@ def measure_pointing(encoder: Encoder, pairs: Pairs) -> Pointing:
 
 def measure_rewired(encoder: Encoder, pairs: Pairs) -> Rewired:
     """Measure what `encoder` answers in both sentences of each pair after each change."""
-    last = encoder.layers - 1
-    off = HeadOff(*_pointing_head(encoder))
     shares: dict[str, list[bool]] = {name: [] for name in Rewired.__dataclass_fields__}
     for pair in pairs:
         for sentence, twin in (pair, pair[::-1]):
-            pronoun, right = sentence.pronoun, sentence.right_noun
-            changes: dict[str, tuple[Sequence[Edit], str]] = {
-                "values": (exchange("value", last, *sentence.nouns), sentence.other),
-                "keys": (exchange("key", last, *sentence.nouns), sentence.other),
-                "query": (
-                    [Take("query", last, pronoun, twin.pronoun, words=twin.words)],
-                    sentence.other,
-                ),
-                "off": ([off], sentence.answer),
-                "cut": ([Cut(last, pronoun, right)], sentence.answer),
-            }
-            for name, (edits, answer) in changes.items():
-                shares[name].append(encoder(sentence.words, edits).answer(pronoun) == answer)
+            for name, (edits, answer) in _changes(encoder, sentence, twin).items():
+                shares[name].append(
+                    encoder(sentence.words, edits).answer(sentence.pronoun) == answer
+                )
     return Rewired(**{name: _share(hits) for name, hits in shares.items()})
+
+
+def _changes(
+    encoder: Encoder, sentence: Sentence, twin: Sentence
+) -> dict[str, tuple[Sequence[Edit], str]]:
+    """The edits of each field of Rewired, and the answer that is counted."""
+    last, it, nouns = encoder.layers - 1, sentence.pronoun, sentence.nouns
+    adjective = sentence.adjective
+
+    def from_twin(what: What, *positions: int) -> list[Edit]:
+        return [Take(what, last, i, i, words=twin.words) for i in positions]
+
+    return {
+        "values": (exchange("value", last, *nouns), sentence.other),
+        "keys": (exchange("key", last, *nouns), sentence.other),
+        "query": (from_twin("query", it), sentence.other),
+        "twin_keys": (from_twin("key", *nouns), sentence.other),
+        "off": ([HeadOff(*_pointing_head(encoder))], sentence.answer),
+        "cut": ([Cut(last, it, sentence.right_noun)], sentence.answer),
+        "pronoun_blind": ([Cut(0, it, adjective)], sentence.answer),
+        "nouns_blind": ([Cut(0, noun, adjective) for noun in nouns], sentence.answer),
+    }
+
+
+def tried_recipes() -> dict[str, list[dict[str, float]]]:
+    """What `python -m attention_lib.torch.train recipes` measured: for each recipe a row a seed.
+
+    A row holds "seed" and the shares "answers" and "flips", as in Pointing, on held-out pairs.
+    """
+    text = (WEIGHTS / "recipes.json").read_text(encoding="utf-8")
+    rows: dict[str, list[dict[str, float]]] = json.loads(text)
+    return rows
 
 
 def wilson_interval(share: float, trials: int) -> tuple[float, float]:

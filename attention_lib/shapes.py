@@ -79,9 +79,14 @@ def describe(x: Any) -> str:
     return name if shape is None else f"{name} of shape {tuple(shape)}"
 
 
+def is_array(x: Any) -> bool:
+    """Whether `x` is a plain array: a masked array or a matrix has rules of its own."""
+    return type(x) in (np.ndarray, np.memmap)
+
+
 def check_array(name: str, x: Any) -> None:
     """Raise TypeError unless `x` is a NumPy array of real floats."""
-    if not isinstance(x, np.ndarray):
+    if not is_array(x):
         advice = "np.asarray(...) makes one"
         if type(x).__module__.startswith("torch"):
             advice = "attention_lib.torch has the same names for tensors"
@@ -156,7 +161,7 @@ def check_attention(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, s
     if not q.dtype == k.dtype == v.dtype:
         raise TypeError(f"q, k and v must share one dtype: found {q.dtype}, {k.dtype}, {v.dtype}")
     if mask is not None:
-        if not isinstance(mask, np.ndarray):
+        if not is_array(mask):
             raise TypeError(f"mask must be a NumPy array of booleans: found {describe(mask)}")
         check_mask_dtype(str(mask.dtype))
     if bias is not None:

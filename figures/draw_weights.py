@@ -53,8 +53,15 @@ def _matrix(
         raise ValueError(f"a matrix (T, S) is drawn, one head at a time: found {matrix.shape}")
     T, S = matrix.shape
     ax = axes(ax, 1.6 + 0.42 * S, 1.2 + 0.36 * T)
+    many = T * S > 400  # as shapes these would make an SVG of half a megabyte
     ax.pcolormesh(
-        matrix, cmap=colours, vmin=limits[0], vmax=limits[1], edgecolors="white", linewidth=1
+        matrix,
+        cmap=colours,
+        vmin=limits[0],
+        vmax=limits[1],
+        edgecolors="none" if many else "white",
+        linewidth=0 if many else 1,
+        rasterized=many,
     )
     ax.invert_yaxis()
     ax.set_aspect("equal")

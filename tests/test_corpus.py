@@ -12,6 +12,7 @@ from attention_lib.corpus import (
     ANSWERS,
     CLASS_OF,
     MAX_LENGTH,
+    NOUN_FORMS,
     NOUNS,
     PLURAL,
     VOCABULARY,
@@ -41,12 +42,12 @@ def test_three_classes_of_nouns_and_adjectives() -> None:
         ("animate", "place", "thing"), 14
     )
     assert {kind: len(group) for kind, group in ADJECTIVES.items()} == dict.fromkeys(NOUNS, 8)
-    assert len(ANSWERS) == len(set(ANSWERS)) == 84
+    assert len(NOUN_FORMS) == len(set(NOUN_FORMS)) == 84
 
 
 def test_every_word_has_one_place_in_the_vocabulary_and_one_role() -> None:
     assert len(VOCABULARY) == len(set(VOCABULARY)) == 164
-    assert set(ANSWERS) <= set(VOCABULARY)
+    assert set(NOUN_FORMS) <= set(VOCABULARY) == set(ANSWERS)
     assert VOCABULARY[0] == "the"
     assert len(CLASS_OF) == 84 + 24
 

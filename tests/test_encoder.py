@@ -223,8 +223,19 @@ def test_weights_that_are_missing_or_unknown() -> None:
     weights = initial_weights(0)
     with pytest.raises(ValueError, match=r"missing or unknown weights: \['norm.bias'\]"):
         Encoder({name: w for name, w in weights.items() if name != "norm.bias"})
-    with pytest.raises(ValueError, match=r"feed_forward"):
-        Encoder(initial_weights(0, feed_forward=3))
+    weights = initial_weights(0, feed_forward=3)
+    with pytest.raises(ValueError, match=r"\['layer.1.feed_forward.b_in'\]"):
+        Encoder({name: w for name, w in weights.items() if name != "layer.1.feed_forward.b_in"})
+
+
+def test_an_encoder_before_training() -> None:
+    trained = Encoder.load("pronoun-one-layer-1")
+    start = trained.untrained()
+    expected = initial_weights(1, layers=1, d_model=trained.tensors["embedding"].shape[1])
+    assert all(np.array_equal(start.tensors[name], w) for name, w in expected.items())
+    assert start.pointing_head == trained.pointing_head
+    with pytest.raises(ValueError, match="names no seed"):
+        Encoder(initial_weights(0)).untrained()
 
 
 def test_loading_needs_neither_torch_nor_safetensors_before() -> None:

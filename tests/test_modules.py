@@ -249,9 +249,10 @@ def small_encoder(seed: int = 3, feed_forward: int = 0) -> Encoder:
     )
 
 
-def test_the_encoder_agrees_with_numpy() -> None:
-    encoder = small_encoder()
-    tensors = initial_weights(3, layers=3, heads=3, d_model=33)
+@pytest.mark.parametrize("feed_forward", [0, 17])
+def test_the_encoder_agrees_with_numpy(feed_forward: int) -> None:
+    encoder = small_encoder(feed_forward=feed_forward)
+    tensors = initial_weights(3, layers=3, heads=3, d_model=33, feed_forward=feed_forward)
     assert {name: t.shape for name, t in encoder.tensors().items()} == {
         name: t.shape for name, t in tensors.items()
     }

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attention_lib.corpus import ANSWERS, MAX_LENGTH, VOCABULARY, Grammar, Sentence, read_sentence
-from attention_lib.encoder import WEIGHTS, Encoder, HeadOff, Take, exchange, initial_weights
+from attention_lib.encoder import WEIGHTS, Cut, Encoder, HeadOff, Take, exchange, initial_weights
 from attention_lib.pointing import (
     Pointing,
     Rewired,
@@ -177,7 +177,7 @@ def test_the_measure_counts_hits_flips_and_answers() -> None:
     assert (seen.answers, seen.hits, seen.flips) == (0.5, 0.5, 0)
     assert seen.weight == pytest.approx(0.5, abs=0.01)
     assert measure_pointing(constant(3, "animal"), pairs).hits == 0
-    assert measure_rewired(constant(1, "street"), pairs) == Rewired(0.5, 0.5, 0.5, 0.5, 0.5)
+    assert measure_rewired(constant(1, "street"), pairs) == Rewired(*[0.5] * 8)
     assert choose_head(constant(6, "street"), [pairs[0][1]]) == (0, 0)
     with pytest.raises(ValueError, match="no pointing head yet"):
         measure_pointing(Encoder(initial_weights(0)), pairs)
@@ -187,14 +187,20 @@ def test_the_measures_are_the_edits_they_name() -> None:
     encoder = load("pronoun-1")
     pair = PAIRS[3]
     shares = measure_rewired(encoder, [pair])
-    got: dict[str, list[bool]] = {"values": [], "query": [], "off": []}
+    got: dict[str, list[bool]] = {
+        name: [] for name in ("values", "query", "twin_keys", "off", "nouns_blind")
+    }
     for sentence, twin in (pair, pair[::-1]):
         it = sentence.pronoun
         values = encoder(sentence.words, exchange("value", 1, *sentence.nouns))
         query = encoder(sentence.words, [Take("query", 1, it, twin.pronoun, words=twin.words)])
+        keys = [Take("key", 1, i, i, words=twin.words) for i in sentence.nouns]
+        blind = [Cut(0, i, sentence.adjective) for i in sentence.nouns]
         off = encoder(sentence.words, [HeadOff(*(encoder.pointing_head or (0, 0)))])
         got["values"].append(values.answer(it) == sentence.other)
         got["query"].append(query.answer(it) == sentence.other)
+        got["twin_keys"].append(encoder(sentence.words, keys).answer(it) == sentence.other)
+        got["nouns_blind"].append(encoder(sentence.words, blind).answer(it) == sentence.answer)
         got["off"].append(off.answer(it) == sentence.answer)
     assert {name: np.mean(hits) for name, hits in got.items()} == {
         name: getattr(shares, name) for name in got

@@ -13,9 +13,13 @@ from .attention import (
     sliding_window_mask,
     softmax,
 )
+from .modules import Encoder, MultiHeadAttention, TransformerBlock
 
 __all__ = [
+    "Encoder",
+    "MultiHeadAttention",
     "ShapeError",
+    "TransformerBlock",
     "alibi_bias",
     "attention",
     "causal_mask",

@@ -16,6 +16,16 @@ export const toggleEdit = (edits, edit) =>
     ? edits.filter((other) => !sameEdit(other, edit))
     : [...edits, edit];
 
+/** Whether all of `wanted` are among `edits`. @param {FigureEdit[]} edits @param {FigureEdit[]} wanted */
+export const hasAll = (edits, wanted) =>
+  wanted.every((edit) => edits.some((other) => sameEdit(other, edit)));
+
+/** Add those of `wanted` that are missing, or remove them all if none is. @param {FigureEdit[]} edits @param {FigureEdit[]} wanted */
+export function toggleAll(edits, wanted) {
+  const rest = edits.filter((edit) => !wanted.some((other) => sameEdit(other, edit)));
+  return hasAll(edits, wanted) ? rest : [...rest, ...wanted];
+}
+
 /** @param {FigureEdit[]} edits @param {string[]} twin @returns {Edit[]} as the encoder takes them */
 export function resolve(edits, twin) {
   return edits.flatMap((edit) => {

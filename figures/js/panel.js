@@ -1,7 +1,7 @@
-/** @file The rewiring controls of the sentence figure: three experiments, the edits in force, and every line and vector by hand. */
+/** @file The rewiring controls of the sentence figure: four experiments, the edits in force, and every line and vector by hand. */
 
 import { html, set } from "./dom.js";
-import { describeEdit, isCut, place, sameEdit, toggleEdit } from "./edits.js";
+import { describeEdit, hasAll, isCut, place, sameEdit, toggleAll, toggleEdit } from "./edits.js";
 
 const VECTORS = ["query", "key", "value"];
 
@@ -12,29 +12,28 @@ const VECTORS = ["query", "key", "value"];
 export function createPanel({ get, change, cut, roles, heads }) {
   const [first, second] = roles.nouns;
   const toggle = (edit) => change({ edits: toggleEdit(get("edits"), edit) });
-  const swapNouns = (what) => () => ({
-    exchange: { what, layer: get("layer"), a: first, b: second, head: null },
-  });
+  const exchange = (what) => () => [
+    { exchange: { what, layer: get("layer"), a: first, b: second, head: null } },
+  ];
+  const fromTwin = (what, positions) => () =>
+    positions.map((at) => ({
+      take: { what, layer: get("layer"), to: at, source: at, head: null, words: "twin" },
+    }));
   const experiments = [
-    { label: () => "exchange the nouns’ values", edit: swapNouns("value") },
-    { label: () => "exchange the nouns’ keys", edit: swapNouns("key") },
+    { label: () => "exchange the nouns’ values", edits: exchange("value") },
+    { label: () => "exchange the nouns’ keys", edits: exchange("key") },
     {
       label: (words) => `give “${words[roles.pronoun]}” its twin’s query`,
-      edit: () => ({
-        take: {
-          what: "query",
-          layer: get("layer"),
-          to: roles.pronoun,
-          source: roles.pronoun,
-          head: null,
-          words: "twin",
-        },
-      }),
+      edits: fromTwin("query", [roles.pronoun]),
     },
-  ].map(({ label, edit }) => ({
+    { label: () => "give the nouns their twins’ keys", edits: fromTwin("key", roles.nouns) },
+  ].map(({ label, edits }) => ({
     label,
-    edit,
-    button: html("button", { type: "button", onclick: () => toggle(edit()) }),
+    edits,
+    button: html("button", {
+      type: "button",
+      onclick: () => change({ edits: toggleAll(get("edits"), edits()) }),
+    }),
   }));
   const title = html("h4", { tabindex: "-1" });
   const list = html("ul", { class: "edits" });
@@ -101,10 +100,10 @@ export function createPanel({ get, change, cut, roles, heads }) {
   function draw({ words, twin, rows, shown }) {
     const [layer, head, query, edits] = ["layer", "head", "query", "edits"].map(get);
     set(title, { text: `Rewire every head of layer ${layer + 1}` });
-    for (const { label, edit, button } of experiments) {
-      set(button, {
-        text: label(words),
-        "aria-pressed": String(edits.some((other) => sameEdit(other, edit()))),
+    for (const experiment of experiments) {
+      set(experiment.button, {
+        text: experiment.label(words),
+        "aria-pressed": String(hasAll(edits, experiment.edits())),
       });
     }
     drawList(edits, words);

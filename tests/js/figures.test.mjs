@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { softmax } from "../../figures/js/attention.js";
-import { describeEdit, isCut, resolve, toggleCut, toggleEdit } from "../../figures/js/edits.js";
+import { describeEdit, hasAll, isCut, resolve, toggleAll, toggleCut, toggleEdit } from "../../figures/js/edits.js";
 import { loadEncoder, parseSafetensors } from "../../figures/js/encoder.js";
 import { describe as describePlane, look } from "../../figures/js/plane.js";
 import { adjectivePair, describe as describeSentence } from "../../figures/js/sentence.js";
@@ -58,6 +58,15 @@ test("edits in words", () => {
     describeEdit({ take: { ...take, source: 1, words: "twin" } }, words),
     "“animal” has its key from the twin sentence · layer 2, head 1",
   );
+});
+
+test("an experiment of several edits is in force when all are, and goes as a whole", () => {
+  const one = { cut: { layer: 0, query: 1, key: 2, head: null } };
+  const two = { cut: { layer: 0, query: 3, key: 2, head: null } };
+  const other = { off: { layer: 1, head: 0 } };
+  assert.equal(hasAll([one, other], [one, two]), false);
+  assert.deepEqual(toggleAll([one, other], [one, two]), [other, one, two]);
+  assert.deepEqual(toggleAll([two, other, one], [one, two]), [other]);
 });
 
 test("the twin's adjective fits the other noun", () => {
