@@ -36,7 +36,7 @@ CLOCK = "nbval-ignore-output"
 
 # What a notebook may keep of its metadata; an editor's own marks would come and go with the editor.
 NOTEBOOK_KEYS = {"title", "authors", "mystnb"}
-CELL_KEYS = {"tags", "jupyter", "editable", "deletable", "mystnb"}
+CELL_KEYS = {"tags", "jupyter", "editable", "deletable", "mystnb", "jp-MarkdownHeadingCollapsed"}
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 

@@ -1,0 +1,183 @@
+"""Static figures draw what they are given, say it in words, and leave nothing open."""
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.patches import PathPatch
+
+import figures
+from attention_lib.encoder import Encoder
+from figures.flip import ALT, PATH, draw_flip
+from figures.quiz import quiz
+from figures.show import to_svg
+from tests.conftest import program
+from tests.live_helpers import running_chromium
+
+matplotlib.use("agg")
+
+WORDS = ("it", "was", "too", "wide", "today")
+WEIGHTS = np.array([0.05, 0.1, 0.02, 0.8, 0.03])
+SENTENCE = "A picture of a test, which nobody but the test will ever see."
+DRAWN: dict[str, Callable[[], Axes]] = {
+    "lines": lambda: figures.draw_lines(WORDS, WEIGHTS, query=1),
+    "weights": lambda: figures.draw_weights(np.eye(3, 5), values=True),
+    "many weights": lambda: figures.draw_weights(np.eye(30, 31)),
+    "scores": lambda: figures.draw_scores(np.arange(-7.0, 8).reshape(3, 5)),
+    "curves": lambda: figures.draw_curves(
+        np.arange(5), {"up": np.arange(5), "down": -np.arange(5)}, xlabel="x", ylabel="y"
+    ),
+    "bars": lambda: figures.draw_bars(["a", "b"], {"one": [1, 2], "two": [3, 4]}, ylabel="y"),
+    "shares": lambda: figures.draw_shares(["a", "b"], [0.2, 1], [[0.1, 0.3], [0.9, 1]], xlabel="x"),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open() -> Any:
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_svg_says_what_it_shows_and_is_the_same_each_time(name: str) -> None:
+    svg = to_svg(DRAWN[name](), alt=SENTENCE)
+    assert svg == to_svg(DRAWN[name](), alt=SENTENCE)
+    root = ET.fromstring(svg)
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == SENTENCE
+    assert root.findtext(f"{space}title")
+    assert root.findtext(f"{space}desc") == SENTENCE
+    assert "<dc:date>" not in svg
+    assert len(svg) < 60_000
+    assert plt.get_fignums() == []
+
+
+def test_the_style_is_the_books_whatever_the_readers_is() -> None:
+    with plt.rc_context({"axes.spines.top": True, "svg.fonttype": "path"}):
+        ax = DRAWN["curves"]()
+        assert not ax.spines["top"].get_visible()
+        assert "<text" in to_svg(ax, alt=SENTENCE)
+        assert plt.rcParams["svg.fonttype"] == "path"
+
+
+@pytest.mark.parametrize("alt", ["", "Image", "weights.png"])
+def test_a_figure_needs_a_sentence(alt: str) -> None:
+    with pytest.raises(ValueError, match="alt must say in a sentence"):
+        to_svg(DRAWN["bars"](), alt=alt)
+
+
+def test_lines_are_as_thick_as_their_weights() -> None:
+    before = WEIGHTS.copy()
+    ax = DRAWN["lines"]()
+    arcs = [patch for patch in ax.patches if isinstance(patch, PathPatch)]
+    drawn = np.delete(WEIGHTS, 1)  # the query has no line to itself
+    assert len(arcs) == len(drawn)
+    widths = np.array([arc.get_linewidth() for arc in arcs])
+    np.testing.assert_allclose(np.diff(widths) / np.diff(drawn), 7.0)
+    assert {text.get_text() for text in ax.texts} >= {*WORDS, "0.80", "0.10"}
+    assert "0.05" not in {text.get_text() for text in ax.texts}
+    np.testing.assert_array_equal(before, WEIGHTS)
+
+
+def test_rows_are_queries_from_the_top() -> None:
+    ax = figures.draw_weights([[1, 0, 0], [0, 0, 1]], queries="qr", keys="abc", values=True)
+    assert ax.yaxis_inverted()
+    cells = {(t.get_position(), t.get_text()) for t in ax.texts}
+    assert ((0.5, 0.5), "1.00") in cells
+    assert ((2.5, 1.5), "1.00") in cells
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: figures.draw_lines(WORDS, WEIGHTS[:4], query=0), r"must be \(5,\).*\(4,\)"),
+        (lambda: figures.draw_weights(np.ones((2, 3, 3))), r"one head at a time.*\(2, 3, 3\)"),
+    ],
+)
+def test_wrong_shapes(draw: Callable[[], Axes], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw()
+
+
+def test_names_at_the_ends_of_curves_do_not_overlap() -> None:
+    near = {name: np.linspace(0, 1 + i * 0.001, 9) for i, name in enumerate("abc")}
+    ax = figures.draw_curves(np.arange(9), near, xlabel="x", ylabel="y")
+    heights = sorted(text.xy[1] for text in ax.texts)  # type: ignore[attr-defined]
+    low, high = ax.get_ylim()
+    assert min(np.diff(heights)) > 0.07 * (high - low)
+
+
+def test_the_picture_of_the_readme_shows_the_shipped_weights(root: Path) -> None:
+    encoder = Encoder.load("pronoun-0")
+    layer, head = encoder.pointing_head or (0, 0)
+    stored = PATH.read_text(encoding="utf-8")
+    for last in ("tired", "wide"):
+        run = encoder(f"the animal did not cross the street because it was too {last}")
+        best = run.weights[layer][head, run.words.index("it")].max()
+        assert f">{best:.2f}<" in stored
+    assert ALT in stored
+    assert PATH.relative_to(root).as_posix() in (root / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r">(\d\.\d\d)<", stored) == re.findall(
+        r">(\d\.\d\d)<", to_svg(draw_flip(), alt=ALT)
+    )
+
+
+QUESTIONS = {"Two and two?": {"- 5": "One less.", "+ 4": "Yes."}}
+
+
+def collect(monkeypatch: pytest.MonkeyPatch, name: str) -> list[dict[str, str]]:
+    shown: list[dict[str, str]] = []
+    monkeypatch.setattr(sys.modules["figures.quiz"], "display", lambda data, raw: shown.append(data))
+    quiz(name, QUESTIONS)
+    return shown
+
+
+def test_a_quiz_fetches_nothing_and_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    page, script = collect(monkeypatch, "one")
+    assert [page, script] == collect(monkeypatch, "one")
+    for text in (page["text/html"], script["application/javascript"]):
+        assert not re.search(r"https?://", text)
+    assert "Two and two?" in page["text/plain"]
+    assert 'id="one"' in page["text/html"]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [{"+ 4": "Yes.", "+ 5": "Yes."}, {"- 5": "No."}, {"4": "Yes."}, {"+ 4": "", "- 5": "No."}],
+)
+def test_a_question_needs_one_right_answer_and_replies(answers: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="Two and two"):
+        quiz("q", {"Two and two?": answers})
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+def test_a_quiz_answers_to_the_keyboard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    page, script = collect(monkeypatch, "one")
+    file = tmp_path / "quiz.html"
+    file.write_text(
+        f"<!doctype html><meta charset=utf-8>{page['text/html']}"
+        f"<script>{script['application/javascript']}</script>",
+        encoding="utf-8",
+    )
+    executable = program("chromium")
+    assert executable is not None
+    with running_chromium(executable) as browser:
+        tab = browser.new_page()
+        tab.goto(file.as_uri())
+        tab.get_by_text("Two and two?").wait_for()
+        tab.keyboard.press("Tab")
+        tab.keyboard.press("Space")
+        tab.get_by_text("One less.").wait_for()
+        tab.keyboard.press("ArrowDown")
+        tab.get_by_text("Yes.").wait_for()
