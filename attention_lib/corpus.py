@@ -223,6 +223,14 @@ class Grammar:
                 break
         return read_sentence(self._draw_words(rng, nouns, adjective, split), right)
 
+    def holds_out(self, words: Sequence[str]) -> bool:
+        """Whether two nouns, or a noun and an adjective, that are held out both stand in `words`."""
+        singular = {plural: noun for noun, plural in PLURAL.items()}
+        nouns = {singular.get(word, word) for word in words if word in NOUN_FORMS}
+        return any(pair <= nouns for pair in self.held_out_nouns) or any(
+            noun in nouns and adjective in words for noun, adjective in self.held_out_adjectives
+        )
+
     def minimal_pairs(
         self, n: int, seed: int, *, simple: bool = False
     ) -> list[tuple[Sentence, Sentence]]:

@@ -42,6 +42,26 @@ def _check_shaped(x: Any) -> None:
         raise TypeError(f"x must be a NumPy array or a torch tensor: found {describe(x)}")
 
 
+def head_sizes(
+    d_model: int, heads: int, kv_heads: int | None, d_k: int | None, d_v: int | None
+) -> tuple[int, int, int, int, int]:
+    """Check the sizes of a MultiHeadAttention and fill in what is None, in the order given."""
+    d_model = check_count("d_model", d_model, least=1)
+    heads = check_count("heads", heads, least=1)
+    kv_heads = heads if kv_heads is None else check_count("kv_heads", kv_heads, least=1)
+    if heads % kv_heads:
+        raise ShapeError(
+            f"heads must be a multiple of kv_heads: heads {heads}, kv_heads {kv_heads}"
+        )
+    if (d_k is None or d_v is None) and d_model % heads:
+        raise ShapeError(
+            f"heads must divide d_model, or d_k and d_v be given: d_model {d_model}, heads {heads}"
+        )
+    d_k = d_model // heads if d_k is None else check_count("d_k", d_k, least=1)
+    d_v = d_model // heads if d_v is None else check_count("d_v", d_v, least=1)
+    return d_model, heads, kv_heads, d_k, d_v
+
+
 class MultiHeadAttention:
     """Multi-head attention with its four projections, in NumPy.
 
@@ -67,20 +87,9 @@ class MultiHeadAttention:
         bias: bool = False,
         rng: int | np.random.Generator,
     ) -> None:
-        self.d_model = check_count("d_model", d_model, least=1)
-        self.heads = check_count("heads", heads, least=1)
-        self.kv_heads = self.heads if kv_heads is None else check_count("kv_heads", kv_heads, 1)
-        if self.heads % self.kv_heads:
-            raise ShapeError(
-                f"heads must be a multiple of kv_heads: heads {self.heads}, kv_heads {self.kv_heads}"
-            )
-        if (d_k is None or d_v is None) and self.d_model % self.heads:
-            raise ShapeError(
-                f"heads must divide d_model, or d_k and d_v be given: "
-                f"d_model {self.d_model}, heads {self.heads}"
-            )
-        d_k = self.d_model // self.heads if d_k is None else check_count("d_k", d_k, 1)
-        d_v = self.d_model // self.heads if d_v is None else check_count("d_v", d_v, 1)
+        self.d_model, self.heads, self.kv_heads, d_k, d_v = head_sizes(
+            d_model, heads, kv_heads, d_k, d_v
+        )
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(check_count("rng, a seed or Generator,", rng))
         self.W_Q, self.b_Q = _projection(rng, self.d_model, self.heads * d_k, bias)

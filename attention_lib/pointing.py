@@ -9,6 +9,7 @@ import numpy as np
 
 from .corpus import Sentence
 from .encoder import WEIGHTS, Cut, Edit, Encoder, HeadOff, Take, What, exchange
+from .shapes import Array
 
 Pairs = Sequence[tuple[Sentence, Sentence]]
 
@@ -20,12 +21,15 @@ class Pointing:
     answers  sentences answered with the right noun
     hits     sentences in which the head's largest weight, over all words, is on the right noun
     flips    pairs of which both sentences are hits
+    some_head  pairs in both sentences of which some head of the last layer, not always the same
+             one, has its largest weight on the right noun
     weight   mean weight of the head from the pronoun to the right noun
     """
 
     answers: float
     hits: float
     flips: float
+    some_head: float
     weight: float
 
 
@@ -58,32 +62,53 @@ class Rewired:
     nouns_blind: float
 
 
-def choose_head(encoder: Encoder, sentences: Sequence[Sentence]) -> tuple[int, int]:
-    """The (layer, head) whose largest weight from the pronoun is most often on the right noun.
+def head_hits(encoder: Encoder, sentences: Sequence[Sentence]) -> Array:
+    """For each head (layers, heads): in what share of the sentences it hits, as in Pointing."""
+    return np.asarray(_looks_right(encoder, sentences).mean(0))
 
-    Of heads that hit equally often, the one that puts more weight there.
-    """
-    hits = np.zeros((encoder.layers, encoder.heads))
+
+def choose_head(encoder: Encoder, sentences: Sequence[Sentence]) -> tuple[int, int]:
+    """The (layer, head) that hits most often; of those, the one with more weight on the right noun."""
+    order = head_hits(encoder, sentences)
     for sentence in sentences:
         weights = np.array([w[:, sentence.pronoun] for w in encoder(sentence.words).weights])
-        hits += weights.argmax(-1) == sentence.right_noun
-        hits += weights[..., sentence.right_noun] / (len(sentences) + 1)
-    layer, head = np.unravel_index(hits.argmax(), hits.shape)
+        order += weights[..., sentence.right_noun] / (len(sentences) + 1) ** 2
+    layer, head = np.unravel_index(order.argmax(), order.shape)
     return int(layer), int(head)
+
+
+def _looks_right(encoder: Encoder, sentences: Sequence[Sentence]) -> Array:
+    """1.0 where the largest weight from the pronoun is on the right noun: (n, layers, heads)."""
+    return np.array(
+        [
+            [w[:, s.pronoun].argmax(-1) == s.right_noun for w in encoder(s.words).weights]
+            for s in sentences
+        ],
+        dtype=float,
+    )
 
 
 def measure_pointing(encoder: Encoder, pairs: Pairs) -> Pointing:
     """Measure the pointing head of `encoder` on minimal pairs, nothing changed."""
     layer, head = _pointing_head(encoder)
-    answers, hits, weight = [], [], []
-    for sentence in (sentence for pair in pairs for sentence in pair):
-        run = encoder(sentence.words)
-        row = run.weights[layer][head, sentence.pronoun]
-        answers.append(run.answer(sentence.pronoun) == sentence.answer)
-        hits.append(int(row.argmax()) == sentence.right_noun)
-        weight.append(float(row[sentence.right_noun]))
-    flips = np.reshape(hits, (-1, 2)).all(1)
-    return Pointing(_share(answers), _share(hits), float(flips.mean()), float(np.mean(weight)))
+    sentences = [sentence for pair in pairs for sentence in pair]
+    runs = [encoder(sentence.words) for sentence in sentences]
+    hits = _looks_right(encoder, sentences)
+    in_both = hits.reshape(-1, 2, encoder.layers, encoder.heads)
+    return Pointing(
+        answers=_share(
+            [run.answer(s.pronoun) == s.answer for run, s in zip(runs, sentences, strict=True)]
+        ),
+        hits=_share(hits[:, layer, head]),
+        flips=_share(in_both[:, :, layer, head].min(1)),
+        some_head=_share(in_both[:, :, -1].max(-1).min(1)),
+        weight=_share(
+            [
+                run.weights[layer][head, s.pronoun, s.right_noun]
+                for run, s in zip(runs, sentences, strict=True)
+            ]
+        ),
+    )
 
 
 def measure_rewired(encoder: Encoder, pairs: Pairs) -> Rewired:
@@ -150,5 +175,5 @@ def _pointing_head(encoder: Encoder) -> tuple[int, int]:
     return encoder.pointing_head
 
 
-def _share(hits: Sequence[bool]) -> float:
+def _share(hits: Sequence[bool] | Sequence[float] | Array) -> float:
     return float(np.mean(hits))

@@ -5,48 +5,16 @@ Written apart from the reference functions of `attention_lib.checks`, never by c
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-Function = Callable[..., Any]
+from tests.answers import Answers, Function, softmax
 
-
-@dataclass(frozen=True)
-class Answer:
-    """A learner's function, the mistakes it makes and words of the advice it must get."""
-
-    task: str
-    fn: Function
-    settings: dict[str, str] = field(default_factory=dict)
-    says: tuple[str, ...] = ()
-
-
-ANSWERS: list[Answer] = []
-
-
-def right(task: str) -> Callable[[Function], Function]:
-    def note(fn: Function) -> Function:
-        ANSWERS.append(Answer(task, fn))
-        return fn
-
-    return note
-
-
-def wrong(task: str, *says: str, **settings: str) -> Callable[[Function], Function]:
-    def note(fn: Function) -> Function:
-        ANSWERS.append(Answer(task, fn, settings, says))
-        return fn
-
-    return note
-
-
-def softmax(s: Any, axis: int = -1) -> Any:
-    e = np.exp(s - s.max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
+ANSWERS = Answers()
+right, wrong = ANSWERS.right, ANSWERS.wrong
 
 
 # attend_one

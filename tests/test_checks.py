@@ -3,7 +3,8 @@
 import itertools
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,17 @@ import pytest
 import torch
 
 from attention_lib.checks import Exercise, check, diagnose, exercises
-from attention_lib.checks.engine import Array, Case
-from tests.mutants_chapter01 import (
-    ANSWERS,
-    Answer,
-    Function,
-    attention_with,
-    many_minus_infinity,
-    one_in_a_line,
-    softmax,
-)
+from attention_lib.checks.engine import Array, Case, Output, parts
+from tests import mutants_chapter01, mutants_chapter02, mutants_chapter03
+from tests.answers import Answer, Function, softmax
+from tests.mutants_chapter01 import attention_with, many_minus_infinity, one_in_a_line
+from tests.mutants_chapter03 import cached_plain, mask_plain
 
+ANSWERS: list[Answer] = [
+    *mutants_chapter01.ANSWERS,
+    *mutants_chapter02.ANSWERS,
+    *mutants_chapter03.ANSWERS,
+]
 EXERCISES = exercises()
 SDPA = "scaled_dot_product_attention"
 SEEDS = range(50)
@@ -43,28 +44,36 @@ def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return run
 
 
-def outputs(fn: Function, cases: Sequence[Case]) -> list[Array | None]:
+def outputs(exercise: Exercise, fn: Function, cases: Sequence[Case]) -> list[Output | None]:
     """What a grader would hand over: the function's arrays, None where it raised."""
-    results: list[Array | None] = []
+    results: list[Output | None] = []
     for case in cases:
         try:
             with np.errstate(all="ignore"):
-                results.append(np.asarray(fn(*(array.copy() for array in case))))
+                result = fn(*(copy(value) for value in case))
         except ValueError:
             results.append(None)
+        else:
+            several = bool(exercise.returns)
+            results.append(tuple(map(plain, result)) if several else plain(result))
     return results
+
+
+def plain(result: Any) -> Array:
+    return np.asarray(result.detach() if isinstance(result, torch.Tensor) else result)
+
+
+def changed(output: Output, change: Callable[[Array], Any]) -> Iterator[Output]:
+    """The output with `change` made to one of its arrays, for each of them."""
+    if not isinstance(output, tuple):
+        yield change(output)
+        return
+    for place, array in enumerate(output):
+        yield (*output[:place], change(array), *output[place + 1 :])
 
 
 def with_settings(exercise: Exercise, settings: dict[str, str]) -> Function:
     return lambda *case: exercise.reference(*case, **settings)
-
-
-def detached(answer: Answer) -> Function:
-    def fn(*case: Array) -> Any:
-        result = answer.fn(*case)
-        return result.detach().numpy() if isinstance(result, torch.Tensor) else result
-
-    return fn
 
 
 # Diagnosis
@@ -89,7 +98,7 @@ def test_no_answer_is_misjudged_on_any_seed(answer: Answer) -> None:
     exercise = EXERCISES[answer.task]
     for seed in SEEDS:
         cases = exercise.cases(seed)
-        diagnosis = diagnose(exercise, cases, outputs(detached(answer), cases))
+        diagnosis = diagnose(exercise, cases, outputs(exercise, answer.fn, cases))
         assert diagnosis.settings == answer.settings, (seed, diagnosis)
         assert diagnosis.ok == (not answer.settings)
 
@@ -108,7 +117,9 @@ def test_all_wrong_settings_can_be_told_apart(exercise: Exercise) -> None:
     for seed in range(10):
         cases = exercise.cases(seed)
         for wrong in settings:
-            found = diagnose(exercise, cases, outputs(with_settings(exercise, wrong), cases))
+            found = diagnose(
+                exercise, cases, outputs(exercise, with_settings(exercise, wrong), cases)
+            )
             assert found.settings == wrong
             assert found.advice == exercise.settings[next(iter(wrong))][next(iter(wrong.values()))]
 
@@ -120,7 +131,7 @@ def test_no_pair_of_mistakes_is_accepted(exercise: Exercise) -> None:
     for one, other in itertools.combinations(exercise.settings, 2):
         for names in itertools.product(exercise.settings[one], exercise.settings[other]):
             pair = dict(zip((one, other), names, strict=True))
-            found = outputs(with_settings(exercise, pair), cases)
+            found = outputs(exercise, with_settings(exercise, pair), cases)
             diagnosis = diagnose(exercise, cases, found)
             assert not diagnosis.ok
             if any(output is not None for output in found):
@@ -141,9 +152,9 @@ def test_an_answer_wrong_only_under_a_mask_hears_about_the_mask(
 ) -> None:
     fn = attention_with(hide=hide)
     exercise = EXERCISES[SDPA]
-    plain = [case for case in exercise.cases(0) if len(case) == 3]
-    assert plain
-    assert diagnose(exercise, plain, outputs(fn, plain)).ok
+    unmasked = [case for case in exercise.cases(0) if len(case) == 3]
+    assert unmasked
+    assert diagnose(exercise, unmasked, outputs(exercise, fn, unmasked)).ok
     assert words in said(fn, SDPA)
 
 
@@ -163,14 +174,16 @@ def test_an_answer_wrong_only_under_a_mask_hears_about_the_mask(
 def test_near_values_are_not_right(exercise: Exercise, spoil: Callable[[Array], Array]) -> None:
     for seed in range(5):
         cases = exercise.cases(seed)
-        assert not diagnose(exercise, cases, [spoil(exercise.reference(*c)) for c in cases]).ok
+        spoiled = (changed(exercise.reference(*case), spoil) for case in cases)
+        for found in zip(*spoiled, strict=True):
+            assert not diagnose(exercise, cases, found).ok
 
 
 @per_exercise
 def test_one_wrong_case_is_enough(exercise: Exercise) -> None:
     cases = exercise.cases(1)
     for spoiled in range(len(cases)):
-        right: list[Array | None] = [exercise.reference(*case) for case in cases]
+        right: list[Output | None] = [exercise.reference(*case) for case in cases]
         right[spoiled] = None
         diagnosis = diagnose(exercise, cases, right)
         assert not diagnosis.ok
@@ -181,8 +194,13 @@ def test_one_wrong_case_is_enough(exercise: Exercise) -> None:
 def test_rounding_to_float32_is_forgiven(exercise: Exercise) -> None:
     for seed in SEEDS:
         cases = exercise.cases(seed)
-        rounded = [exercise.reference(*case).astype(np.float32) for case in cases]
-        assert diagnose(exercise, cases, rounded).ok
+        right = [exercise.reference(*case) for case in cases]
+        for found in zip(*(changed(output, narrowed) for output in right), strict=True):
+            assert diagnose(exercise, cases, found).ok
+
+
+def narrowed(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype.kind == "f" else array
 
 
 def test_outputs_of_a_grader_may_be_of_any_kind() -> None:
@@ -219,7 +237,84 @@ def test_another_seed_gives_other_inputs() -> None:
     for exercise in EXERCISES.values():
         first, again, other = (exercise.cases(seed) for seed in (0, 0, 1))
         assert all(np.array_equal(a[0], b[0]) for a, b in zip(first, again, strict=True))
-        assert not any(np.array_equal(a[0], b[0]) for a, b in zip(first, other, strict=True))
+        same = [np.array_equal(a[0], b[0]) for a, b in zip(first, other, strict=True)]
+        numbers = isinstance(first[0][0], np.ndarray)  # a size may come up again
+        assert not (any(same) if numbers else all(same))
+
+
+def test_scores_of_1e4_come_in_rows_that_no_cheaper_shift_survives() -> None:
+    for seed in SEEDS:
+        scores = [case[0] for case in EXERCISES["stable_softmax"].cases(seed)]
+        assert all(np.isfinite(array).all() for array in scores)
+        assert all(np.array_equal(array, array.astype(np.float32)) for array in scores)
+        assert all(np.diff(np.sort(array)).all() for array in scores)
+        assert np.abs(scores[0]).max() < 20
+        for far in scores[2:4]:
+            best = far.max(-1)
+            assert best.max() > 9000
+            assert best.min() < -9000
+            assert (np.ptp(far, axis=-1) < 50).all()
+        assert (np.ptp(scores[5], axis=-1) > 9000).all()
+
+
+def test_a_swap_of_arguments_fits_in_two_cases_only() -> None:
+    for task, one, other in [("rnn_step", 2, 3), ("run_rnn", 2, 3), ("additive_scores", 2, 3)]:
+        equal = [case[one].shape == case[other].shape for case in EXERCISES[task].cases(0)]
+        assert sum(equal) == 2
+    assert sum(k.shape == v.shape for _, k, v, *_ in EXERCISES["cached_step"].cases(0)) == 2
+
+
+def test_a_causal_mask_never_has_more_queries_than_keys() -> None:
+    for seed in SEEDS:
+        sizes = EXERCISES["causal_mask"].cases(seed)
+        assert all(1 <= T <= S for T, S in sizes)
+        assert sum(T < S for T, S in sizes) >= 4
+
+
+# Answers of several arrays, or of booleans
+
+
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (lambda *case: cached_plain(*case)[0], "of type ndarray, expected 3 arrays: output, keys,"),
+        (lambda *case: cached_plain(*case)[:2], "holds 2 parts (ndarray, ndarray), expected 3"),
+        (lambda *_: (None, None, "text"), "holds 3 parts (NoneType, NoneType, str), expected 3"),
+        (lambda q, *case: (0 * case[1], *cached_plain(q, *case)[1:]), "The array output is off by"),
+        (
+            lambda *case: (*cached_plain(*case)[:2], case[2]),
+            "The array values has shape (7,), expected (4, 7), in case 1 of 6: q_t (5,), k_t (5,),",
+        ),
+        (
+            lambda *case: (*cached_plain(*case)[:2], cached_plain(*case)[2] / 0),
+            "The array values holds NaN or infinity",
+        ),
+    ],
+)
+def test_the_part_that_is_wrong_is_named(
+    fn: Function, words: str, said: Callable[..., str]
+) -> None:
+    assert words in said(fn, "cached_step")
+
+
+def test_a_grader_may_hand_over_too_few_arrays() -> None:
+    exercise = EXERCISES["cached_step"]
+    cases = exercise.cases(0)
+    short = [parts(exercise.reference(*case))[:2] for case in cases]
+    assert "has 2 parts, expected 3, in case 1" in diagnose(exercise, cases, short).advice
+
+
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (lambda T, S: mask_plain(T, S) ^ (np.indices((T, S)).sum(0) == 0), "wrong in 1 of "),
+        (lambda T, S: mask_plain(T, S) * 2.0, "The result holds float64, expected bool, in case 1"),
+    ],
+)
+def test_wrong_booleans_are_counted(fn: Function, words: str, said: Callable[..., str]) -> None:
+    text = said(fn, "causal_mask")
+    assert words in text
+    assert "in case 1 of 6: T = " in text
 
 
 # What else a function can do

@@ -183,3 +183,14 @@ def test_shuffled_adjectives_tell_nothing() -> None:
 def test_an_unknown_split() -> None:
     with pytest.raises(ValueError, match="'train' or 'test', not 'dev'"):
         GRAMMAR.sentence(random.Random(0), "dev")  # type: ignore[arg-type]
+
+
+def test_what_is_held_out_is_told_from_the_words_alone() -> None:
+    grammar = Grammar()
+    assert grammar.holds_out("the animal did not cross the street".split())
+    assert grammar.holds_out("the streets near the animals".split())
+    assert grammar.holds_out("the animals were too tired".split())
+    assert not grammar.holds_out("it was too tired today".split())
+    rng = random.Random(5)
+    assert not any(grammar.holds_out(grammar.sentence(rng, "train").words) for _ in range(3000))
+    assert all(grammar.holds_out(grammar.sentence(rng, "test").words) for _ in range(50))

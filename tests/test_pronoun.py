@@ -12,6 +12,7 @@ from attention_lib.pointing import (
     Pointing,
     Rewired,
     choose_head,
+    head_hits,
     measure_pointing,
     measure_rewired,
     wilson_interval,
@@ -46,7 +47,7 @@ def training_sentences(n: int) -> list[Sentence]:
 
 
 def test_what_is_shipped_is_small_and_complete() -> None:
-    files = list(WEIGHTS.glob("*.safetensors"))
+    files = list(WEIGHTS.glob("pronoun*.safetensors"))
     assert sorted(file.stem for file in files) == sorted(SHIPPED)
     assert sum(file.stat().st_size for file in files) < 1_000_000
     for name in SHIPPED:
@@ -178,6 +179,8 @@ def test_the_measure_counts_hits_flips_and_answers() -> None:
     assert seen.weight == pytest.approx(0.5, abs=0.01)
     assert measure_pointing(constant(3, "animal"), pairs).hits == 0
     assert measure_rewired(constant(1, "street"), pairs) == Rewired(*[0.5] * 8)
+    assert seen.some_head == 0
+    np.testing.assert_array_equal(head_hits(constant(6, "street"), [pairs[0][1]]), np.ones((2, 4)))
     assert choose_head(constant(6, "street"), [pairs[0][1]]) == (0, 0)
     with pytest.raises(ValueError, match="no pointing head yet"):
         measure_pointing(Encoder(initial_weights(0)), pairs)

@@ -4,7 +4,7 @@
 `diagnose` judges outputs that were computed elsewhere.
 """
 
-from . import chapter01
+from . import chapter01, chapter02, chapter03
 from .engine import Diagnosis, Exercise, diagnose
 from .runner import examine
 
@@ -13,7 +13,8 @@ __all__ = ["Diagnosis", "Exercise", "check", "diagnose", "exercises"]
 
 def exercises() -> dict[str, Exercise]:
     """Every exercise of the book by its name."""
-    return {exercise.name: exercise for exercise in chapter01.EXERCISES}
+    chapters = (chapter01, chapter02, chapter03)
+    return {exercise.name: exercise for chapter in chapters for exercise in chapter.EXERCISES}
 
 
 def check(fn: object, task: str | None = None) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-Case = tuple[Array, ...]
+Output = Array | tuple[Array, ...]
+Case = tuple[Any, ...]  # arrays, and plain integers where a function takes sizes
 
 RTOL, ATOL = 1e-4, 1e-6
 MOST_MISTAKES = 3
@@ -30,14 +31,16 @@ class Exercise:
     settings: for each knob its wrong settings, each with the advice it earns.
     inputs: `inputs(rng, trial)` gives the arguments of one case; the first should be the plainest.
     trials: the number of cases.
+    returns: the names of what is returned, if it is a tuple of arrays.
     keeps_dtype: a right answer that widens float32 to float64 is told so.
     """
 
     name: str
-    reference: Callable[..., Array]
+    reference: Callable[..., Output]
     settings: Mapping[str, Mapping[str, str]]
     inputs: Callable[[np.random.Generator, int], Case]
     trials: int = 6
+    returns: tuple[str, ...] = ()
     keeps_dtype: bool = False
 
     def cases(self, seed: int) -> list[Case]:
@@ -53,9 +56,10 @@ class Exercise:
         ]
 
     def shapes(self, case: Case) -> str:
-        """The arguments of one case for the reader: `q (3, 7), k (5, 7)`."""
+        """The arguments of one case for the reader: `q (3, 7), k (5, 7)`, or `T = 3, S = 5`."""
         return ", ".join(
-            f"{name} {array.shape}" for name, array in zip(self.names(), case, strict=False)
+            f"{name} {value.shape}" if isinstance(value, np.ndarray) else f"{name} = {value}"
+            for name, value in zip(self.names(), case, strict=False)
         )
 
 
@@ -73,7 +77,7 @@ class Diagnosis:
 
 
 def diagnose(
-    exercise: Exercise, inputs: Sequence[Case], outputs: Sequence[Array | None]
+    exercise: Exercise, inputs: Sequence[Case], outputs: Sequence[Output | None]
 ) -> Diagnosis:
     """Say what is wrong with `outputs`, one per case of `inputs`, None for a case without output.
 
@@ -99,7 +103,7 @@ def diagnose(
 
 
 def _explain(
-    exercise: Exercise, cases: Sequence[tuple[Case, Array | None]]
+    exercise: Exercise, cases: Sequence[tuple[Case, Output | None]]
 ) -> dict[str, str] | None:
     """The fewest wrong settings that reproduce every case: {} if all is right, None if none do."""
     for mistakes in range(min(MOST_MISTAKES, len(exercise.settings)) + 1):
@@ -112,18 +116,30 @@ def _explain(
 
 
 def _reproduces(
-    exercise: Exercise, settings: Mapping[str, str], case: Case, output: Array | None
+    exercise: Exercise, settings: Mapping[str, str], case: Case, output: Output | None
 ) -> bool:
     try:
         expected = exercise.reference(*case, **settings)
     except ValueError:
         return output is None  # a mistake that fits only square shapes fails on the others
-    return output is not None and _close(output, expected)
+    return output is not None and _agree(output, expected)
+
+
+def parts(output: Output) -> tuple[Array, ...]:
+    """The arrays of an output: itself, or the entries of a tuple."""
+    return output if isinstance(output, tuple) else (output,)
+
+
+def _agree(found: Output, expected: Output) -> bool:
+    pairs = list(zip(parts(found), parts(expected), strict=False))
+    return len(parts(found)) == len(parts(expected)) and all(_close(*pair) for pair in pairs)
 
 
 def _close(found: Array, expected: Array) -> bool:
-    """Equal shapes and real numbers, and differences small against the largest expected entry."""
-    if found.shape != expected.shape or found.dtype.kind != "f":
+    """Equal shapes and kinds, and differences small against the largest expected entry."""
+    if expected.dtype.kind == "b":
+        return found.dtype.kind == "b" and np.array_equal(found, expected)
+    if found.shape != expected.shape or found.dtype.kind not in "iuf":
         return False
     size = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
     near = np.abs(found - expected) <= ATOL + RTOL * size
@@ -138,21 +154,35 @@ def _advice(exercise: Exercise, settings: Mapping[str, str]) -> str:
     return " ".join(advice)
 
 
-def _fault(exercise: Exercise, cases: Sequence[tuple[Case, Array | None]], wrong: int) -> str:
+def _fault(exercise: Exercise, cases: Sequence[tuple[Case, Output | None]], wrong: int) -> str:
     """What can be seen in case `wrong` (from 1) of an answer that no known mistake explains."""
     case, output = cases[wrong - 1]
-    expected = exercise.reference(*case)
     where = f"in case {wrong} of {len(cases)}: {exercise.shapes(case)}."
     if output is None:
         return f"There is no output {where}"
-    if output.shape != expected.shape:
-        return f"The result has shape {output.shape}, expected {expected.shape}, {where}"
-    if output.dtype.kind != "f":
-        return f"The result holds {output.dtype}, expected {expected.dtype}, {where}"
-    if not np.all(np.isfinite(output)):
+    found, expected = parts(output), parts(exercise.reference(*case))
+    if len(found) != len(expected):
+        return f"The result has {len(found)} parts, expected {len(expected)}, {where}"
+    names = [f"The array {name}" for name in exercise.returns] or ["The result"]
+    return next(
+        _difference(name, one, other, where)
+        for name, one, other in zip(names, found, expected, strict=True)
+        if not _close(one, other)
+    )
+
+
+def _difference(what: str, found: Array, expected: Array, where: str) -> str:
+    if found.shape != expected.shape:
+        return f"{what} has shape {found.shape}, expected {expected.shape}, {where}"
+    if found.dtype.kind != expected.dtype.kind:
+        return f"{what} holds {found.dtype}, expected {expected.dtype}, {where}"
+    if found.dtype.kind == "b":
+        wrong = np.count_nonzero(found != expected)
+        return f"{what} is wrong in {wrong} of {found.size} entries {where}"
+    if not np.all(np.isfinite(found)):
         return (
-            f"The result holds NaN or infinity {where} "
+            f"{what} holds NaN or infinity {where} "
             "Look for infinity times 0 and for a division by 0."
         )
-    difference = np.max(np.abs(output - expected))
-    return f"The result is off by up to {difference:.2g} {where} No usual mistake explains it."
+    difference = np.max(np.abs(found - expected))
+    return f"{what} is off by up to {difference:.2g} {where} No usual mistake explains it."

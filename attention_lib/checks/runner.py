@@ -5,13 +5,14 @@ import linecache
 import re
 import warnings
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
 
 import numpy as np
 
-from .engine import Array, Case, Exercise, diagnose
+from .engine import Array, Case, Exercise, Output, diagnose, parts
 
 SEED = 2017
 BLANK = (None, ..., NotImplemented)
@@ -19,7 +20,7 @@ BLANK = (None, ..., NotImplemented)
 
 @dataclass
 class _Run:
-    output: Array | None = None
+    output: Output | None = None
     blank: bool = False
     trouble: str = ""
     changed: tuple[str, ...] = ()
@@ -48,7 +49,7 @@ def examine(exercise: Exercise, fn: Callable[..., Any]) -> str:
 
 
 def _run(exercise: Exercise, fn: Callable[..., Any], case: Case) -> _Run:
-    given = tuple(array.copy() for array in case)
+    given = tuple(copy(value) for value in case)
     run = _Run()
     try:
         result = fn(*given)
@@ -56,10 +57,9 @@ def _run(exercise: Exercise, fn: Callable[..., Any], case: Case) -> _Run:
             run.blank = True
             run.trouble = f"It returns {result} for {exercise.shapes(case)}."
         else:
-            run.output = _as_array(result)
+            run.output = _as_output(result, exercise.returns)
             if run.output is None:
-                kind = type(result).__name__
-                run.trouble = f"The result is of type {kind}, expected one array of numbers."
+                run.trouble = _misfit(result, exercise.returns)
     except KeyboardInterrupt:
         raise
     except NotImplementedError:
@@ -73,6 +73,27 @@ def _run(exercise: Exercise, fn: Callable[..., Any], case: Case) -> _Run:
         if not np.array_equal(before, after)
     )
     return run
+
+
+def _as_output(result: Any, returns: tuple[str, ...]) -> Output | None:
+    """Copies of what was returned: one array, or one for each name of `returns`."""
+    if not returns:
+        return _as_array(result)
+    if not isinstance(result, tuple | list) or len(result) != len(returns):
+        return None
+    arrays = [_as_array(part) for part in result]
+    whole = tuple(array for array in arrays if array is not None)
+    return whole if len(whole) == len(returns) else None
+
+
+def _misfit(result: Any, returns: tuple[str, ...]) -> str:
+    found = f"The result is of type {type(result).__name__}"
+    if not returns:
+        return f"{found}, expected one array of numbers."
+    if isinstance(result, tuple | list):
+        kinds = ", ".join(type(part).__name__ for part in result)
+        found = f"The result holds {len(result)} parts ({kinds})"
+    return f"{found}, expected {len(returns)} arrays: {', '.join(returns)}."
 
 
 def _as_array(result: Any) -> Array | None:
@@ -111,7 +132,7 @@ def _widening(exercise: Exercise, fn: Callable[..., Any], case: Case) -> str:
         return ""
     narrow = tuple(a.astype(np.float32) if a.dtype.kind == "f" else a for a in case)
     output = _run(exercise, fn, narrow).output
-    if output is None or output.dtype.itemsize <= 4:
+    if output is None or all(array.dtype.itemsize <= 4 for array in parts(output)):
         return ""
     return (
         "One remark: float32 inputs come back as float64. "
