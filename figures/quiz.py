@@ -17,7 +17,7 @@ COLOURS = {
     "--jq-text-color": "#1f2933",
     "--jq-link-color": "#2f6690",
 }
-# jupyterquiz would fetch MathJax if the page's own cannot typeset; the questions are plain text.
+# jupyterquiz looks for MathJax and may fetch one; the questions are plain text and need none.
 _FETCH = re.compile(r"\(function \(\) \{\s*var script = .*?\}\)\(\);", re.DOTALL)
 
 
@@ -31,9 +31,10 @@ def quiz(name: str, questions: Mapping[str, Mapping[str, str]]) -> None:
     items = [_item(question, answers) for question, answers in questions.items()]
     prefix, static, url = load_questions_script(items, name)
     box = render_div(name, False, False, False, len(items), 680, 8, "left")
-    script = build_script(prefix, static, url, name, True)
-    script = _FETCH.sub("", script).replace("console.log(", "void (")
-    page = f"{box}</div>{build_styles(name, COLOURS)}<style>{_STYLE}</style>"
+    script = _FETCH.sub("", build_script(prefix, static, url, name, True))
+    script = script.replace("MathJax", "NoMathJax").replace("console.log(", "void (")
+    script += _AFTER.replace("NAME", name)
+    page = f"{box}</div>{build_styles(name, COLOURS)}<style>{_STYLE.replace('NAME', name)}</style>"
     text = "\n".join(f"{i}. {question}" for i, question in enumerate(questions, start=1))
     display({"text/html": page, "text/plain": text}, raw=True)  # type: ignore[no-untyped-call]
     display(  # type: ignore[no-untyped-call]
@@ -55,9 +56,24 @@ def _item(question: str, answers: Mapping[str, str]) -> dict[str, object]:
     }
 
 
+# JupyterLab takes keys from whatever does not say, itself, that it wants them.
+_AFTER = """
+document.querySelectorAll("#NAME input").forEach((input) => {
+  input.dataset.lmSuppressShortcuts = "true";
+});
+document.querySelectorAll("#NAME .Feedback").forEach((reply) => {
+  reply.setAttribute("aria-live", "polite");
+});
+"""
 _STYLE = """
-.Quiz, .Feedback { font-size: 1rem !important; line-height: 1.4 !important; }
-.Quiz .MCButton { font-size: 0.95rem !important; color: #1f2933; box-shadow: none; }
-.Quiz .MCButton.correctButton, .Quiz .MCButton.incorrectButton { color: #fff; }
-.Quiz .MCButton:focus-within { outline: 3px solid #2f6690; }
+#NAME .Quiz, #NAME .Feedback { font-size: 1rem; line-height: 1.4; }
+#NAME .MCButton { font-size: 0.95rem; color: var(--jq-text-color); box-shadow: none; }
+#NAME .MCButton.correctButton, #NAME .MCButton.incorrectButton { color: #fff; }
+#NAME .MCButton:focus-within { outline: 3px solid #5b9bd5; }
+body[data-jp-theme-light="false"] #NAME, html[data-theme="dark"] #NAME {
+  --jq-multiple-choice-bg: #2a323c; --jq-mc-button-bg: #1c232b; --jq-mc-button-border: #52606d;
+  --jq-text-color: #e4e7eb;
+}
+body[data-jp-theme-light="false"] #NAME .Feedback.correct, html[data-theme="dark"] #NAME .Feedback.correct { color: #8fd694; }
+body[data-jp-theme-light="false"] #NAME .Feedback.incorrect, html[data-theme="dark"] #NAME .Feedback.incorrect { color: #ff9b85; }
 """

@@ -42,7 +42,7 @@ def to_svg(figure: Axes | Figure, *, alt: str) -> str:
     plt.close(fig)
     title = next((a.get_title(loc="left") for a in fig.axes if a.get_title(loc="left")), "")
     title = html.escape(title or alt.split(". ")[0])
-    head = f'<svg role="img" aria-label="{html.escape(alt)}"'
+    head = f'<svg role="img" style="max-width:100%;height:auto" aria-label="{html.escape(alt)}"'
     words = f"<title>{title}</title><desc>{html.escape(alt)}</desc>"
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :].replace("<svg", head, 1)

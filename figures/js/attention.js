@@ -16,7 +16,11 @@ export function softmax(scores) {
 }
 
 /** @param {number[]} a @param {number[]} b @returns {number} */
-export const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+export function dot(a, b) {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+  return sum;
+}
 
 /**
  * x (n, m) @ w (m, p) -> (n, p).

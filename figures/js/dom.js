@@ -61,15 +61,17 @@ export function choice(legend, options, choose) {
 /**
  * A labelled slider with its value beside it.
  * @param {string} label @param {{min: number, max: number, step: number}} range @param {(value: number) => void} move
+ * @param {((value: number) => string) | null} [say] what stands beside it, and is read out, instead of the number
  * @returns {{node: HTMLElement, show: (value: number) => void}}
  */
-export function slider(label, range, move) {
+export function slider(label, range, move, say = null) {
   const input = html("input", { type: "range", ...range });
   const output = html("output");
   input.addEventListener("input", () => move(input.valueAsNumber));
   const show = (value) => {
     input.value = String(value);
-    output.textContent = signed(value);
+    output.textContent = (say ?? signed)(value);
+    if (say) set(input, { "aria-valuetext": say(value) });
   };
   return { node: html("label", { class: "slider" }, html("span", {}, label), input, output), show };
 }
