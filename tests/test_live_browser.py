@@ -17,6 +17,7 @@ from figures.live import LiveFigure, page
 
 from . import live_helpers
 from .conftest import program
+from .live_helpers import data
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -30,30 +31,6 @@ CELLS = (
     "plane = figures.ExplorePlane()\nplane",
     "if plane.query == [0, 0]:\n    plane.query = [3.0, 0.0]",
 )
-# The contrast of each text with what is painted behind it, by the formula of WCAG 2.
-CONTRASTS = """root => {
-  const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-  const paint = colours => {
-    context.clearRect(0, 0, 1, 1);
-    for (const colour of colours) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
-    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map(c => c / 255);
-  };
-  const light = rgb => rgb.map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const found = [];
-  for (const element of root.querySelectorAll("*")) {
-    const own = [...element.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
-    if (!own || !element.checkVisibility() || element.closest("svg, style, option, :disabled")) continue;
-    const layers = [];
-    for (let up = element; up; up = up.parentElement) layers.unshift(getComputedStyle(up).backgroundColor);
-    const page = matchMedia("(prefers-color-scheme: dark)").matches ? "#121212" : "#ffffff";
-    const behind = light(paint([page, ...layers]));
-    const text = light(paint([page, ...layers, getComputedStyle(element).color]));
-    const [low, high] = [behind, text].sort((a, b) => a - b);
-    found.push([element.textContent.trim().slice(0, 30), (high + 0.05) / (low + 0.05)]);
-  }
-  return found;
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +83,6 @@ def sentence(notebook: Page) -> Locator:
     ):
         figure.get_by_role("group", name=group).get_by_role("radio", name=name, exact=True).check()
     return figure
-
-
-def data(figure: Locator, name: str) -> str:
-    """What the figure says of itself in an attribute data-name."""
-    return figure.get_attribute(f"data-{name}") or ""
 
 
 def weights_of(figure: Locator) -> list[str]:
@@ -322,35 +294,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_page_from_the_file_system(
     browser: Browser, pages: dict[str, str], name: str, scheme: str
 ) -> None:
-    """Live, legible, and no wider than a narrow screen (or a wide one at 200 % and more)."""
-    context = browser.new_context(
-        viewport={"width": 320, "height": 640},
-        color_scheme="dark" if scheme == "dark" else "light",
-        reduced_motion="reduce",
-    )
-    opened = context.new_page()
-    complaints: list[str] = []
-    live_helpers.listen(opened, complaints)
-    opened.goto(pages[name])
-    figure = opened.locator(f".live-{name}")
-    figure.wait_for()
-    assert opened.locator("img").count() == 0
-    for summary in figure.locator("summary").all():
-        summary.click()
-    for width in (320, 640, 768, 1440):
-        opened.set_viewport_size({"width": width, "height": 640})
-        assert opened.evaluate("document.documentElement.scrollWidth") == width
-    contrasts = figure.evaluate(CONTRASTS)
-    assert len(contrasts) > 15
-    assert [found for found in contrasts if found[1] < 4.5] == []
-    if name == "sentence":
-        figure.get_by_role("radio", name="wide").first.check()
-        assert data(figure, "strongest") == "street"
-    else:
-        figure.get_by_role("button", name="q = 0").click()
-        assert data(figure, "query") == "0.00,0.00"
-    assert complaints == []
-    context.close()
+    with live_helpers.checked_page(browser, pages[name], name, scheme) as figure:
+        if name == "sentence":
+            figure.get_by_role("radio", name="wide").first.check()
+            assert data(figure, "strongest") == "street"
+        else:
+            figure.get_by_role("button", name="q = 0").click()
+            assert data(figure, "query") == "0.00,0.00"
 
 
 def test_several_figures_on_a_page_do_not_meddle(browser: Browser, tmp_path: Path) -> None:
@@ -391,3 +341,24 @@ def test_cleaning_up_leaves_nothing(browser: Browser, pages: dict[str, str]) -> 
     )
     assert left == [3, 2, 0, 0]
     opened.close()
+
+
+def test_the_words_come_back_and_no_question_is_without_an_answer(sentence: Locator) -> None:
+    swap = sentence.locator("select").nth(1)
+    places = swap.locator("optgroup", has=sentence.page.locator("option[value=animal]"))
+    assert places.is_disabled()
+    swap.select_option("river")
+    sentence.get_by_role("radio", name="river").press("Space")
+    assert sentence.get_attribute("data-query") == "river"
+    sentence.get_by_role("button", name="reset all").click()
+    assert sentence.get_attribute("data-query") == "street"
+
+
+def test_the_plane_can_be_reset(notebook: Page) -> None:
+    plane = notebook.locator(".live-plane")
+    plane.get_by_role("button", name="reset").click()
+    before = plane.get_attribute("data-query")
+    plane.get_by_role("button", name="q = 0").click()
+    assert plane.get_attribute("data-query") != before
+    plane.get_by_role("button", name="reset").click()
+    assert plane.get_attribute("data-query") == before

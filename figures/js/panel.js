@@ -11,6 +11,7 @@ const VECTORS = ["query", "key", "value"];
  */
 export function createPanel({ get, change, cut, roles, heads }) {
   const [first, second] = roles.nouns;
+  const start = get("words");
   const toggle = (edit) => change({ edits: toggleEdit(get("edits"), edit) });
   const exchange = (what) => () => [
     { exchange: { what, layer: get("layer"), a: first, b: second, head: null } },
@@ -39,7 +40,7 @@ export function createPanel({ get, change, cut, roles, heads }) {
   const list = html("ul", { class: "edits" });
   const reset = html(
     "button",
-    { type: "button", onclick: () => (change({ edits: [] }), title.focus()) },
+    { type: "button", onclick: () => (change({ edits: [], words: start }), title.focus()) },
     "reset all",
   );
   const node = html(
@@ -93,7 +94,7 @@ export function createPanel({ get, change, cut, roles, heads }) {
       }),
     );
     if (focused >= 0) (list.children[Math.min(focused, edits.length - 1)]?.lastChild ?? title).focus();
-    reset.hidden = edits.length === 0;
+    reset.hidden = edits.length === 0 && words.join() === start.join();
   }
 
   /** @param {{words: string[], twin: string[], rows: number[][], shown: number[]}} picture */

@@ -80,6 +80,9 @@ function render({ model, el }) {
     model.set(name, value);
     model.save_changes();
   };
+  const start = Object.fromEntries(
+    ["query", "key_vectors", "sharpness"].map((name) => [name, model.get(name)]),
+  );
   const moveQuery = (point) => change("query", point);
   const move = (i, point) =>
     i < 0
@@ -124,6 +127,9 @@ function render({ model, el }) {
           button("q = 0", () => moveQuery([0, 0])),
           button("½ q", () => stretch(0.5)),
           button("2 q", () => stretch(2)),
+          button("reset", () => {
+            for (const [name, value] of Object.entries(start)) change(name, value);
+          }),
         ),
       ),
       html("section", { class: "values" }, html("h4", {}, "Values and output"), outputs.node),

@@ -50,6 +50,11 @@ export function createWords({ words, roles, classes, choose, swap }) {
       });
       if (select) {
         select.value = now[i];
+        // Two nouns of one class would make a question without an answer.
+        const other = roles.nouns.includes(i) && roles.nouns.find((j) => j !== i);
+        for (const group of select.children) {
+          group.disabled = other !== false && [...group.children].some(({ value }) => value === now[other]);
+        }
         set(select, { "aria-label": `swap “${now[i]}”` });
       }
     });
