@@ -16,7 +16,13 @@ from .quiz import quiz
 from .show import show
 
 # Loaded when first asked for, since a static figure needs no widget.
-_LIVE = {"ExplorePlane": ".explore_plane", "ExploreSentence": ".explore_sentence"}
+_LIVE = {
+    "ExploreCheating": ".explore_cheating",
+    "ExploreMachines": ".explore_machines",
+    "ExplorePlane": ".explore_plane",
+    "ExploreScaling": ".explore_scaling",
+    "ExploreSentence": ".explore_sentence",
+}
 
 __all__ = [
     "draw_bars",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -18,8 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from figures.live import LiveFigure, bundle, escape
+
+from .conftest import program
+
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = (
@@ -31,6 +36,31 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension/tracker": {"autoStartDefaultKernel": True},
 }
+
+# The contrast of each text with what is painted behind it, by the formula of WCAG 2.
+CONTRASTS = """root => {
+  const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const paint = colours => {
+    context.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
+    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map(c => c / 255);
+  };
+  const light = rgb => rgb.map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const found = [];
+  for (const element of root.querySelectorAll("*")) {
+    const own = [...element.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !element.checkVisibility() || element.closest("svg, style, option, :disabled")) continue;
+    const layers = [];
+    for (let up = element; up; up = up.parentElement) layers.unshift(getComputedStyle(up).backgroundColor);
+    const page = matchMedia("(prefers-color-scheme: dark)").matches ? "#121212" : "#ffffff";
+    const behind = light(paint([page, ...layers]));
+    const text = light(paint([page, ...layers, getComputedStyle(element).color]));
+    const [low, high] = [behind, text].sort((a, b) => a - b);
+    found.push([element.textContent.trim().slice(0, 30), (high + 0.05) / (low + 0.05)]);
+  }
+  return found;
+}"""
 
 
 @dataclass(frozen=True)
@@ -149,6 +179,77 @@ def listen(page: Page, errors: list[str]) -> None:
     )
 
 
+@contextlib.contextmanager
+def checked_page(browser: Browser, uri: str, name: str, scheme: str) -> Iterator[Locator]:
+    """The figure `name` on a page of its own, in the light or the dark, fit to be read.
+
+    Live, legible, and no wider than a narrow screen (or a wide one at 200 % and more); nothing moves
+    for a reader who wants it still, and the page reports no error.
+    """
+    context = browser.new_context(
+        viewport={"width": 320, "height": 640},
+        color_scheme="dark" if scheme == "dark" else "light",
+        reduced_motion="reduce",
+    )
+    opened = context.new_page()
+    complaints: list[str] = []
+    listen(opened, complaints)
+    opened.goto(uri)
+    figure = opened.locator(f".live-{name}")
+    figure.wait_for()
+    assert opened.locator("img").count() == 0
+    for summary in figure.locator("summary").all():
+        summary.click()
+    for width in (320, 640, 768, 1440):
+        opened.set_viewport_size({"width": width, "height": 640})
+        assert opened.evaluate("document.documentElement.scrollWidth") == width
+    contrasts = figure.evaluate(CONTRASTS)
+    assert len(contrasts) > 10
+    assert [found for found in contrasts if found[1] < 4.5] == []
+    yield figure
+    assert complaints == []
+    context.close()
+
+
+def left_behind(page: Page, figure: LiveFigure) -> list[int]:
+    """Listeners and elements that are left of a figure on its page when it is taken down again."""
+    found: list[int] = page.evaluate(
+        """async ([name, state]) => {
+          const url = URL.createObjectURL(
+            new Blob([globalThis.liveFigures.modules[name]], { type: "text/javascript" }));
+          const { default: figure } = await import(url);
+          let listeners = 0;
+          const model = { get: (name) => state[name], set() {}, save_changes() {},
+            on: () => (listeners += 1), off: () => (listeners -= 1) };
+          const el = document.createElement("div");
+          document.body.append(el);
+          const clean = figure.render({ model, el });
+          if (!listeners || !el.childElementCount) return [-1, -1];
+          clean();
+          return [listeners, el.childElementCount];
+        }""",
+        [figure.name, dict(figure.state())],
+    )
+    return found
+
+
+@contextlib.contextmanager
+def live_notebook(browser: Browser, folder: Path, cells: Sequence[str]) -> Iterator[Page]:
+    """A notebook of these cells in JupyterLab, run, with a live figure for each; no error is said."""
+    write_notebook(folder / "live.ipynb", cells)
+    with running_lab(folder) as lab:
+        context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        opened = context.new_page()
+        complaints: list[str] = []
+        listen(opened, complaints)
+        opened.goto(lab.url("live.ipynb"))
+        run_all(opened)
+        opened.locator(".live").nth(len(cells) - 1).wait_for(timeout=60_000)
+        yield opened
+        assert complaints == []
+        context.close()
+
+
 def write_notebook(path: Path, cells: Sequence[str]) -> None:
     """A notebook of code cells, none of them run."""
     notebook: dict[str, Any] = {
@@ -179,3 +280,48 @@ def run_all(page: Page) -> None:
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+def data(figure: Locator, name: str) -> str:
+    """What the figure says of itself in an attribute data-name."""
+    return figure.get_attribute(f"data-{name}") or ""
+
+
+def node(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run node in the tests' folder of JavaScript."""
+    executable = program("node")
+    assert executable is not None
+    return subprocess.run(
+        [executable, *arguments],
+        input=stdin,
+        cwd=Path(__file__).parent / "js",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def check_stored(figure: LiveFigure, again: LiveFigure) -> str:
+    """What a notebook stores of a figure is small, whole and the same each time; returns its HTML.
+
+    `again` is made like `figure`. Its front end is one module besides, which node can read.
+    """
+    stored, _ = figure._repr_mimebundle_()
+    html = str(stored["text/html"])
+    assert html == again._repr_mimebundle_()[0]["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in stored
+    assert stored["text/plain"] == repr(figure) == repr(again)
+    assert " at 0x" not in repr(figure)
+    assert len(html.encode()) < 12_000
+    assert "export default" not in html
+    state = re.search(r'<script type="application/json">(.*?)</script>', html)
+    assert state is not None
+    assert json.loads(state[1]) == figure.state()
+    assert f'alt="{escape(figure.summary())}"' in html
+    assert not re.search(r"\bid=", html)
+    source = bundle(figure.name)
+    assert not re.search(r"^import\b", source, re.MULTILINE)
+    assert len(re.findall(r"^export default", source, re.MULTILINE)) == 1
+    done = node("--input-type=module", "--check", stdin=source)
+    assert done.returncode == 0, done.stderr
+    return html

@@ -20,7 +20,7 @@ from figures.explore_plane import ExplorePlane
 from figures.explore_sentence import ExploreSentence, edit_to_json
 from figures.live import JS, LiveFigure, bundle, page
 
-from .conftest import program
+from .live_helpers import node
 
 HEADS, LAYERS, WIDTH = 3, 2, 15
 WORDS = tuple("abcdefghijk")
@@ -51,20 +51,6 @@ EDITS: dict[str, Sequence[Edit]] = {
         Cut(1, 7, 8, head=0),
     ),
 }
-
-
-def node(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run node in the tests' folder of JavaScript."""
-    executable = program("node")
-    assert executable is not None
-    return subprocess.run(
-        [executable, *arguments],
-        input=stdin,
-        cwd=Path(__file__).parent / "js",
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def compute(cases: dict[str, Any]) -> dict[str, Any]:
