@@ -1,0 +1,260 @@
+"""The figures of chapter 3, "the two machines step by step" and "the cheating model"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from attention_lib.cost import layer_costs
+from figures.explore_cheating import RECORD, ExploreCheating
+from figures.explore_machines import ExploreMachines
+from figures.live import COLOURS, LiveFigure, page
+
+from . import live_helpers
+from .conftest import program
+from .live_helpers import data, node
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator, Page
+
+# Made up, to see what the figure makes of it; what readers see was recorded in training.
+MADE_UP: dict[str, Any] = {
+    "steps": [0, 10, 20, 30],
+    "masked": {
+        "loss": [5.0, 2.0, 1.5, 1.2],
+        "samples": [[0, "b a a b"], [15, "a b b"], [40, "a b c"]],
+        "alone": [[0, 5.1], [15, 2.1], [40, 1.3]],
+        "accepted": [[0, 0.0], [15, 0.25], [40, 0.9]],
+    },
+    "unmasked": {
+        "loss": [5.0, 1.0, 0.1, 0.002],
+        "samples": [[0, "b a a b"], [15, "b b"], [40, "c < c"]],
+    },
+}
+
+
+def made_up(**changes: Any) -> dict[str, Any]:
+    """A copy of MADE_UP in which the run without a mask has other entries; None takes one out."""
+    run = {**MADE_UP["unmasked"], **changes}
+    return {**MADE_UP, "unmasked": {name: x for name, x in run.items() if x is not None}}
+
+
+@pytest.mark.needs("node")
+def test_javascript_tests_pass() -> None:
+    done = node("--test", "recurrence.test.mjs")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def make_cheating() -> LiveFigure:
+    return ExploreCheating(MADE_UP)
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("make", [ExploreMachines, make_cheating])
+def test_what_a_notebook_stores(make: Any) -> None:
+    live_helpers.check_stored(make(), make())
+
+
+@pytest.mark.needs("node")
+def test_the_page_counts_as_the_library_does() -> None:
+    sizes = [(2, 64), (12, 512), (32, 1024), (100, 64)]
+    code = (
+        'import { cost } from "../../figures/js/machines.js";'
+        f"console.log(JSON.stringify({json.dumps(sizes)}.map(([n, d]) => cost(n, d))))"
+    )
+    done = node("--input-type=module", stdin=code)
+    assert done.returncode == 0, done.stderr
+    for (n, d), counted in zip(sizes, json.loads(done.stdout), strict=True):
+        costs = layer_costs(n, d)
+        for name, row in (("recurrent", "recurrent"), ("attention", "self-attention")):
+            cost = costs[row]
+            expected = {"work": cost.multiply_adds, "steps": cost.sequential, "path": cost.path}
+            assert counted[name] == expected
+
+
+def test_machines_at_rest() -> None:
+    figure = ExploreMachines(7, d=128, step=4)
+    assert "2 steps in sequence, a recurrent network 7" in figure.summary()
+    assert "1 link against 6 links" in figure.summary()
+    assert f"{2 * 49 * 128:,} multiply-adds against {2 * 7 * 128**2:,}" in figure.summary()
+    svg = figure.resting_svg()
+    assert f"<desc>{figure.summary()}</desc>" in svg
+    assert svg.count("<circle") == 2 * 2 * 7
+    assert "step 4 of 7, path 6" in svg
+    assert "step 2 of 2, path 1" in svg
+    assert svg.count(f'fill="{COLOURS[1]}"') == 4
+    assert svg.count(f'fill="{COLOURS[0]}"') == 7
+    assert COLOURS[0] not in ExploreMachines(7, step=0).resting_svg()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"tokens": 1}, "tokens must be from 2 to 32: found 1"),
+        ({"tokens": 33}, "tokens must be from 2 to 32: found 33"),
+        ({"d": 100}, "d must be one of 64, 128, 256, 512, 1024: found 100"),
+        ({"tokens": 5, "step": 6}, "step must be from 0 to 5: found 6"),
+    ],
+)
+def test_machines_refuse_what_is_not_there(arguments: dict[str, int], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        ExploreMachines(**arguments)
+
+
+def test_cheating_at_rest() -> None:
+    figure = ExploreCheating(MADE_UP)
+    assert figure.step == 40
+    assert "0.002 nats a word without the causal mask and 1.20 with it" in figure.summary()
+    assert "“c < c”; with it: “a b c”" in figure.summary()
+    svg = figure.resting_svg()
+    assert "mask off: c &lt; c" in svg
+    early = ExploreCheating(MADE_UP, step=15, masked=True)
+    assert early.masked
+    assert "After 15 steps the training loss is 1 nats a word without" in early.summary()
+    assert "“b b”" in early.summary()
+    long = ExploreCheating(made_up(samples=[[0, ""], [15, ""], [40, "word " * 40]]))
+    assert "word …</text>" in long.resting_svg()
+
+
+@pytest.mark.parametrize(
+    ("record", "complaint"),
+    [
+        ({}, "record needs steps, masked and unmasked"),
+        (made_up(loss=None), "each of the two loss and samples: KeyError 'loss'"),
+        (made_up(samples=[3]), "TypeError"),
+        (made_up(loss=[1.0]), "one number for each of 4 steps"),
+        (made_up(samples=[[0, "a"]]), "samples after the same steps"),
+    ],
+)
+def test_cheating_refuses_half_a_record(record: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        ExploreCheating(record)
+
+
+def test_cheating_refuses_a_step_without_a_sample() -> None:
+    with pytest.raises(ValueError, match="step must be one of 0, 15, 40: found 20"):
+        ExploreCheating(MADE_UP, step=20)
+
+
+def test_the_stored_record_tells_the_story() -> None:
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    figure = ExploreCheating()
+    live_helpers.check_stored(figure, ExploreCheating())
+    assert figure.record["unmasked"]["loss"] == record["unmasked"]["loss"]
+    assert record["unmasked"]["loss"][-1] < 0.05 < 0.5 < record["masked"]["loss"][-1]
+    assert dict(record["unmasked"]["accepted"])[figure.step] < 0.05
+    assert dict(record["masked"]["accepted"])[figure.step] > 0.5
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    pytest.importorskip("playwright")
+    executable = program("chromium")
+    assert executable is not None
+    with live_helpers.running_chromium(executable) as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def notebook(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    pytest.importorskip("jupyterlab")
+    load = "from figures.explore_cheating import ExploreCheating"
+    cells = (
+        "from figures.explore_machines import ExploreMachines\nExploreMachines(5, step=0)",
+        f"{load}\nExploreCheating({MADE_UP!r}, masked=True)",
+    )
+    with live_helpers.live_notebook(browser, tmp_path_factory.mktemp("lab"), cells) as opened:
+        yield opened
+
+
+def lit(figure: Locator) -> list[int]:
+    """How many cells of each machine are lit."""
+    machines = figure.locator(".machine")
+    return [machines.nth(i).locator(".cell.lit").count() for i in (0, 1)]
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+def test_machines_by_keyboard_in_jupyterlab(notebook: Page) -> None:
+    figure = notebook.locator(".live-machines")
+    assert lit(figure) == [0, 0]
+    figure.get_by_role("button", name="step").focus()
+    for key, cells in (("Enter", [1, 0]), ("Space", [2, 5]), ("Enter", [3, 5])):
+        notebook.keyboard.press(key)
+        assert lit(figure) == cells
+    counts = figure.locator(".counts").all_inner_texts()
+    assert counts[0].startswith("steps in sequence 3 of 5, state 3")
+    assert counts[1].startswith("steps in sequence 2 of 2, done")
+    assert "the recurrent network has 2 of 5 steps left" in figure.locator(".says").inner_text()
+    figure.get_by_role("slider", name="tokens").focus()
+    notebook.keyboard.press("ArrowRight")
+    assert (data(figure, "tokens"), lit(figure)) == ("6", [3, 6])
+    lines = figure.locator(".machine").last.locator(".web").get_attribute("d") or ""
+    assert lines.count("M") == 36
+    figure.get_by_label("width d").focus()
+    notebook.keyboard.type("64")
+    assert data(figure, "d") == "64"
+    assert f"2·n·d² = {2 * 6 * 64**2:,}" in figure.locator(".works").inner_text()
+    assert f"2·n²·d = {2 * 36 * 64:,}" in figure.locator(".works").inner_text()
+    figure.get_by_role("button", name="play").focus()
+    notebook.keyboard.press("Enter")
+    notebook.wait_for_function("document.querySelector('.live-machines').dataset.step === '4'")
+    assert figure.get_by_role("button", name="pause").is_visible()
+    notebook.wait_for_function("document.querySelector('.live-machines').dataset.step === '6'")
+    figure.get_by_role("button", name="play").wait_for()
+    assert "the recurrent network after 6" in figure.locator(".says").inner_text()
+    figure.get_by_role("button", name="start again").press("Enter")
+    assert lit(figure) == [0, 0]
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+def test_cheating_by_keyboard_in_jupyterlab(notebook: Page) -> None:
+    figure = notebook.locator(".live-cheating")
+    assert figure.locator(".mask .unseen").count() == 21 + 7
+    assert figure.locator("blockquote").inner_text() == "a b c"
+    assert "Of the sentences that it writes, 90 % fit" in figure.locator(".says").inner_text()
+    figure.get_by_role("radio", name="on").focus()
+    notebook.keyboard.press("ArrowRight")
+    assert data(figure, "masked") == "false"
+    assert figure.locator(".mask .unseen").count() == 0
+    assert figure.locator(".mask .answer").count() == 7
+    assert figure.locator("blockquote").inner_text() == "c < c"
+    assert "the training loss is 0.0020 nats a word." in figure.locator(".says").inner_text()
+    figure.get_by_role("slider", name="after step").focus()
+    notebook.keyboard.press("ArrowLeft")
+    assert [data(figure, name) for name in ("step", "loss")] == ["15", "1"]
+    assert figure.locator("blockquote").inner_text() == "b b"
+    chart = figure.locator(".chart")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    notebook.mouse.click(box["x"] + 0.14 * box["width"], box["y"] + 0.5 * box["height"])
+    assert data(figure, "step") == "0"
+    assert "Training loss against steps" in (chart.get_attribute("aria-label") or "")
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("make", [ExploreMachines, make_cheating])
+def test_page_from_the_file_system(
+    browser: Browser, tmp_path: Path, make: Any, scheme: str
+) -> None:
+    path = tmp_path / "page.html"
+    figure = make()
+    path.write_text(page(figure), encoding="utf-8")
+    with live_helpers.checked_page(browser, path.as_uri(), figure.name, scheme) as live:
+        if figure.name == "machines":
+            # Nothing moves for a reader who asked for that: play shows the end at once.
+            live.get_by_role("button", name="play").click()
+            assert data(live, "step") == "12"
+        else:
+            live.get_by_role("radio", name="on").check()
+            assert data(live, "masked") == "true"
+        assert live_helpers.left_behind(live.page, figure) == [0, 0]
