@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from attention_lib import attention
 from tests.answers import Answers, Function, softmax
 
 ANSWERS = Answers()
@@ -56,6 +57,11 @@ def one_scaled_twice(query: Any, keys: Any, values: Any) -> Any:
     query = query / np.sqrt(len(query))
     scores = keys @ query / np.sqrt(len(query))
     return softmax(scores) @ values
+
+
+@wrong("attend_one", "only for keys of width 4", "root of len(query)", scale="1/2")
+def one_scaled_as_in_the_example(query: Any, keys: Any, values: Any) -> Any:
+    return softmax(keys @ query / np.sqrt(4)) @ values
 
 
 @wrong("attend_one", "number of keys", scale="1/sqrt(S)")
@@ -202,6 +208,7 @@ def many(says: str, fn: Function, **settings: str) -> None:
 
 many("do not scale", attention_with(scale=lambda q, k: 1), scale="none")
 many("by d_k", attention_with(scale=lambda q, k: 1 / k.shape[-1]), scale="1/d_k")
+many("root of q.shape[-1]", attention_with(scale=lambda q, k: 0.5), scale="1/2")
 many("multiply", attention_with(scale=lambda q, k: np.sqrt(k.shape[-1])), scale="*sqrt(d_k)")
 many("number of keys", attention_with(scale=lambda q, k: k.shape[-2] ** -0.5), scale="1/sqrt(S)")
 many("number of queries", attention_with(scale=lambda q, k: q.shape[-2] ** -0.5), scale="1/sqrt(T)")
@@ -378,6 +385,27 @@ def cross_unscaled(x: Any, context: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
     return softmax((x @ W_Q) @ (context @ W_K).T) @ (context @ W_V)
 
 
+@wrong("cross_attention", "only for keys of width 4", scale="1/2")
+def cross_scaled_as_in_the_example(x: Any, context: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
+    return softmax((x @ W_Q) @ (context @ W_K).T / 4**0.5) @ (context @ W_V)
+
+
+@wrong("cross_attention", "You add x to the result", output="residual")
+def cross_residual(x: Any, context: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
+    return x + cross_plain(x, context, W_Q, W_K, W_V)
+
+
+@wrong("cross_attention", "You use a causal mask", softmax="causal")
+def cross_causal(x: Any, context: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
+    return attention(x @ W_Q, context @ W_K, context @ W_V, causal=True)
+
+
+@wrong("cross_attention", "You use a causal mask", softmax="causal, upper left")
+def cross_lower_triangle(x: Any, context: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
+    scores = (x @ W_Q) @ (context @ W_K).T / math.sqrt(W_Q.shape[1])
+    return softmax(np.where(np.tril(np.ones(scores.shape)), scores, -1e9)) @ context @ W_V
+
+
 @wrong("cross_attention", "over the queries", softmax="queries")
 def cross_columns(x: Any, context: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
     scores = (x @ W_Q) @ (context @ W_K).T / np.sqrt(W_K.shape[-1])
@@ -548,6 +576,24 @@ def rotate_fast_exponent(x: Any, positions: Any) -> Any:
 @wrong("rotate", "one speed", frequency="no base")
 def rotate_one_speed(x: Any, positions: Any) -> Any:
     return rotated(x, np.tile(positions[:, None], x.shape[1] // 2))
+
+
+@wrong("rotate", "Your base is 1000", frequency="base 1000")
+def rotate_base(x: Any, positions: Any) -> Any:
+    d = x.shape[1]
+    return rotated(x, np.outer(positions, 1000.0 ** (-2 * np.arange(d // 2) / d)))
+
+
+@wrong("rotate", "// does that", frequency="floored")
+def rotate_floored(x: Any, positions: Any) -> Any:
+    d = x.shape[1]
+    frequencies = [10000.0 ** (-2 * i // d) for i in range(d // 2)]
+    return rotated(x, np.outer(positions, frequencies))
+
+
+@wrong("rotate", "multiply the angle by 2 pi", frequency="turns")
+def rotate_turns(x: Any, positions: Any) -> Any:
+    return rotated(x, 2 * np.pi * angles_of(x, positions))
 
 
 @wrong("rotate", "frequencies grow", frequency="growing")

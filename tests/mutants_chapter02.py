@@ -213,6 +213,7 @@ scores(
     lambda x, q, k: (q / root(q)) @ (k / root(k)).T,
     scale="1/d_k",
 )
+scores("only for keys of width 4", lambda x, q, k: q @ k.T / 2, scale="1/2")
 scores("multiply by", lambda x, q, k: q @ k.T * root(k), scale="*sqrt(d_k)")
 scores("fourth root", lambda x, q, k: (q / root(q) ** 0.5) @ k.T, scale="1/d_k^(1/4)")
 scores("number of tokens", lambda x, q, k: q @ k.T / root(k, 0), scale="1/sqrt(T)")

@@ -27,6 +27,13 @@ EXERCISES = exercises()
 SDPA = "scaled_dot_product_attention"
 SEEDS = range(50)
 
+
+def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
+    """A small number of seeds in every run, the many of `make test-slow`."""
+    values = [few, pytest.param(many, marks=pytest.mark.slow)]
+    return pytest.mark.parametrize("seeds", values, ids=lambda n: f"{n} seeds")
+
+
 per_exercise = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda e: e.name)
 per_answer = pytest.mark.parametrize(
     "answer", ANSWERS, ids=lambda a: f"{a.task}, {a.settings or 'right'}"
@@ -93,10 +100,11 @@ def test_check_names_each_mistake_and_accepts_right_answers(
     assert text == said(answer.fn, answer.task)
 
 
+@few_or_many(2, 50)
 @per_answer
-def test_no_answer_is_misjudged_on_any_seed(answer: Answer) -> None:
+def test_no_answer_is_misjudged_on_any_seed(answer: Answer, seeds: int) -> None:
     exercise = EXERCISES[answer.task]
-    for seed in SEEDS:
+    for seed in range(seeds):
         cases = exercise.cases(seed)
         diagnosis = diagnose(exercise, cases, outputs(exercise, answer.fn, cases))
         assert diagnosis.settings == answer.settings, (seed, diagnosis)
@@ -111,10 +119,11 @@ def test_enough_answers_are_tried(exercise: Exercise) -> None:
     assert any(len(answer.settings) == 2 for answer in mine)
 
 
+@few_or_many(1, 10)
 @per_exercise
-def test_all_wrong_settings_can_be_told_apart(exercise: Exercise) -> None:
+def test_all_wrong_settings_can_be_told_apart(exercise: Exercise, seeds: int) -> None:
     settings = [{knob: name} for knob, names in exercise.settings.items() for name in names]
-    for seed in range(10):
+    for seed in range(seeds):
         cases = exercise.cases(seed)
         for wrong in settings:
             found = diagnose(
@@ -124,18 +133,22 @@ def test_all_wrong_settings_can_be_told_apart(exercise: Exercise) -> None:
             assert found.advice == exercise.settings[next(iter(wrong))][next(iter(wrong.values()))]
 
 
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
 @per_exercise
-def test_no_pair_of_mistakes_is_accepted(exercise: Exercise) -> None:
+def test_no_pair_of_mistakes_is_accepted(exercise: Exercise, step: int) -> None:
     """Nor explained by more mistakes than it has; a pair may equal a simpler or another one."""
     cases = exercise.cases(0)
-    for one, other in itertools.combinations(exercise.settings, 2):
-        for names in itertools.product(exercise.settings[one], exercise.settings[other]):
-            pair = dict(zip((one, other), names, strict=True))
-            found = outputs(exercise, with_settings(exercise, pair), cases)
-            diagnosis = diagnose(exercise, cases, found)
-            assert not diagnosis.ok
-            if any(output is not None for output in found):
-                assert 1 <= len(diagnosis.settings) <= 2
+    pairs = [
+        {one: first, other: second}
+        for one, other in itertools.combinations(exercise.settings, 2)
+        for first, second in itertools.product(exercise.settings[one], exercise.settings[other])
+    ]
+    for pair in pairs[::step]:
+        found = outputs(exercise, with_settings(exercise, pair), cases)
+        diagnosis = diagnose(exercise, cases, found)
+        assert not diagnosis.ok
+        if any(output is not None for output in found):
+            assert 1 <= len(diagnosis.settings) <= 2
 
 
 @pytest.mark.parametrize(
@@ -158,6 +171,7 @@ def test_an_answer_wrong_only_under_a_mask_hears_about_the_mask(
     assert words in said(fn, SDPA)
 
 
+@few_or_many(1, 5)
 @per_exercise
 @pytest.mark.parametrize(
     "spoil",
@@ -171,8 +185,10 @@ def test_an_answer_wrong_only_under_a_mask_hears_about_the_mask(
     ],
     ids=["shifted", "stretched", "zeros", "constant", "reversed", "one NaN"],
 )
-def test_near_values_are_not_right(exercise: Exercise, spoil: Callable[[Array], Array]) -> None:
-    for seed in range(5):
+def test_near_values_are_not_right(
+    exercise: Exercise, spoil: Callable[[Array], Array], seeds: int
+) -> None:
+    for seed in range(seeds):
         cases = exercise.cases(seed)
         spoiled = (changed(exercise.reference(*case), spoil) for case in cases)
         for found in zip(*spoiled, strict=True):

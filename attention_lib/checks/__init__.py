@@ -4,6 +4,10 @@
 `diagnose` judges outputs that were computed elsewhere.
 """
 
+import contextlib
+import sys
+from typing import TextIO
+
 from . import chapter01, chapter02, chapter03
 from .engine import Diagnosis, Exercise, diagnose
 from .runner import examine
@@ -23,12 +27,24 @@ def check(fn: object, task: str | None = None) -> None:
     fn: the function itself. task: the exercise's name, if `fn` has another one.
     Never raises, whatever `fn` does, but for KeyboardInterrupt. The text is the same on every run.
     """
+    stream = sys.stdout
     try:
-        print(_report(fn, task))
+        text = _report(fn, task)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        print(f"This could not be checked: {type(error).__name__}.")
+        text = f"This could not be checked: {type(error).__name__}."
+    finally:
+        sys.stdout = stream
+    _say(text, stream)
+
+
+def _say(text: str, stream: TextIO) -> None:
+    """Print to the stream or, if that is closed, to the process's own; else not at all."""
+    for target in (stream, sys.__stdout__):
+        with contextlib.suppress(Exception):
+            print(text, file=target)
+            return
 
 
 def _report(fn: object, task: str | None) -> str:

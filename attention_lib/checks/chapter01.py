@@ -26,9 +26,38 @@ def _many_queries(rng: np.random.Generator, trial: int) -> Case:
         ((), 5, 5, 7, 9),
     ][trial]
     arrays = _normal(rng, (*lead, T, d_k), (*lead, S, d_k), (*lead, S, d_v))
+    if trial == 5:
+        arrays = _lowered(*arrays)
     masked = [False, True, False, True, True, True][trial]
     shape = (*lead[:1], 1, T, S) if trial == 4 else (T, S)
     return (*arrays, _mask(rng, shape)) if masked else arrays
+
+
+def _lowered(q: Array, k: Array, v: Array) -> Case:
+    """Every scaled score 30 lower than it would be without the first feature.
+
+    No softmax sees that, but a forbidden key with a score of -10 does.
+    """
+    q[..., 0] = 30 * np.sqrt(q.shape[-1])
+    k[..., 0] = -1
+    return (q, k, v)
+
+
+def _leak(case: Case, output: Array) -> str:
+    """Whether the output is right but for forbidden keys, whose weights it shows as S <= d_v."""
+    if len(case) < 4:
+        return ""
+    v = case[2]
+    weights, right = (o @ np.linalg.pinv(v) for o in (output, scaled_dot_product_attention(*case)))
+    allowed = weights * case[3]
+    mixes_values = np.allclose(weights @ v, output, atol=1e-4)
+    proportional = np.allclose(allowed, right * allowed.sum(axis=-1, keepdims=True), atol=1e-4)
+    if not (mixes_values and proportional) or np.all(np.abs(weights - allowed) < 1e-5):
+        return ""
+    return (
+        "A forbidden key still has weight. "
+        "Set its score to -inf, or as low as -1e9, before the softmax."
+    )
 
 
 def _mask(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -47,13 +76,14 @@ def _mixed(cells: Array) -> bool:
 
 
 def _two_sequences(rng: np.random.Generator, trial: int) -> Case:
+    """The output is as wide as x in two cases: only there can x be added to it."""
     T, S, d, d_k, d_v = [
         (3, 5, 11, 7, 9),
         (7, 3, 9, 5, 11),
-        (5, 9, 7, 11, 3),
+        (5, 9, 11, 7, 11),
         (9, 7, 5, 3, 11),
         (3, 11, 9, 7, 7),
-        (5, 5, 9, 7, 3),
+        (5, 5, 9, 7, 9),
     ][trial]
     x, context, *matrices = _normal(rng, (T, d), (S, d), (d, d_k), (d, d_k), (d, d_v))
     return (x, context, *(matrix / np.sqrt(d) for matrix in matrices))
@@ -76,6 +106,7 @@ SCALE = {
     "after": "You divide by sqrt(d_k) after the softmax. "
     "Divide the scores, so that the weights still sum to 1.",
 }
+HALF = "You divide by 2, which is right only for keys of width 4: divide by the square root of"
 SCALE_QUERIES = {
     "1/sqrt(T)": "You scale by the number of queries. "
     "Use the width of the keys: divide by sqrt(d_k).",
@@ -99,6 +130,8 @@ SOFTMAX_AXES = {
     "everything": "Your softmax divides by the sum of the whole array. "
     "Sum over the keys alone: axis=-1, keepdims=True.",
 }
+CAUSAL = "You use a causal mask. The context has no order against x: every query may see every key."
+SOFTMAX_CAUSAL = {"causal": CAUSAL, "causal, upper left": CAUSAL}
 OUTPUT = {
     "scores": "You return the scores. "
     "Turn them into weights and return the weighted sum of the values.",
@@ -113,7 +146,7 @@ ATTEND_ONE = Exercise(
     name="attend_one",
     reference=attend_one,
     settings={
-        "scale": SCALE,
+        "scale": {**SCALE, "1/2": f"{HALF} len(query)."},
         "softmax": SOFTMAX,
         "roles": {
             "q, k, k": "You mix the keys. The keys only decide the weights: mix the values.",
@@ -137,6 +170,7 @@ SCALED_DOT_PRODUCT_ATTENTION = Exercise(
         "scale": {
             **SCALE,
             **SCALE_QUERIES,
+            "1/2": f"{HALF} q.shape[-1].",
             "1/sqrt(axis 1)": "You read d_k from axis 1. "
             "With leading axes the width is the last one: q.shape[-1].",
         },
@@ -174,6 +208,7 @@ SCALED_DOT_PRODUCT_ATTENTION = Exercise(
     },
     inputs=_many_queries,
     keeps_dtype=True,
+    explain=_leak,
 )
 
 CROSS_ATTENTION = Exercise(
@@ -183,10 +218,11 @@ CROSS_ATTENTION = Exercise(
         "scale": {
             **SCALE,
             **SCALE_QUERIES,
+            "1/2": f"{HALF} W_K.shape[-1].",
             "1/sqrt(d_model)": "You scale by the width of the input. "
             "Use that of the projected keys: sqrt(d_k).",
         },
-        "softmax": {**SOFTMAX, **SOFTMAX_AXES},
+        "softmax": {**SOFTMAX, **SOFTMAX_AXES, **SOFTMAX_CAUSAL},
         "sources": {
             "x, x, context": "You take the keys from x. "
             "Keys and values both come from the context.",
@@ -210,7 +246,12 @@ CROSS_ATTENTION = Exercise(
             "none, none, V": "You compare x with the context directly. "
             "Project them first, by W_Q and W_K.",
         },
-        "output": {**OUTPUT, **OUTPUT_TRANSPOSED},
+        "output": {
+            **OUTPUT,
+            **OUTPUT_TRANSPOSED,
+            "residual": "You add x to the result. Return the weighted values alone: "
+            "a block adds x, attention does not.",
+        },
     },
     inputs=_two_sequences,
 )
@@ -260,6 +301,10 @@ ROTATE = Exercise(
             "from 1": "You number the pairs from 1. "
             "Start from 0: the first pair turns by 1 radian per position.",
             "growing": "Your frequencies grow with i. The exponent is negative: 10000^(-2i/d).",
+            "floored": "Your exponent is rounded to a whole number: // does that. "
+            "Divide with /, as in 10000^(-2i/d).",
+            "base 1000": "Your base is 1000. It is 10000: pair i turns with 10000^(-2i/d).",
+            "turns": "You multiply the angle by 2 pi. It is in radians already.",
             "no base": "All pairs turn at one speed. Pair i turns with 10000^(-2i/d).",
             "degrees": "You read the angle as degrees. It is in radians already.",
         },

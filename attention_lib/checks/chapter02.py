@@ -97,6 +97,8 @@ SCALED_SCORES = Exercise(
         "scale": {
             "none": "You do not scale the scores. Divide them by sqrt(d_k), the root of the keys' width.",
             "1/d_k": "You divide by d_k, or by its root twice. Divide once, by sqrt(d_k).",
+            "1/2": "You divide by 2, which is right only for keys of width 4: "
+            "divide by sqrt(d_k), the root of W_K.shape[-1].",
             "*sqrt(d_k)": "You multiply by sqrt(d_k). Divide by it.",
             "1/d_k^(1/4)": "You divide by the fourth root of d_k. "
             "Use it on queries and keys both, or divide the scores by sqrt(d_k).",

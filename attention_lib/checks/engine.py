@@ -7,7 +7,7 @@ runs here.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any
@@ -33,6 +33,8 @@ class Exercise:
     trials: the number of cases.
     returns: the names of what is returned, if it is a tuple of arrays.
     keeps_dtype: a right answer that widens float32 to float64 is told so.
+    explain: `explain(case, output)` says what can be seen in an output of the right shape that no
+        known mistake gives; "" if nothing can.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Exercise:
     trials: int = 6
     returns: tuple[str, ...] = ()
     keeps_dtype: bool = False
+    explain: Callable[[Case, Array], str] | None = None
 
     def cases(self, seed: int) -> list[Case]:
         """The arguments of every trial, drawn afresh from `seed`."""
@@ -77,42 +80,87 @@ class Diagnosis:
 
 
 def diagnose(
-    exercise: Exercise, inputs: Sequence[Case], outputs: Sequence[Output | None]
+    exercise: Exercise,
+    inputs: Sequence[Case],
+    outputs: Sequence[Output | None],
+    *,
+    rights: Sequence[Output] | None = None,
+    troubles: Sequence[str] | None = None,
 ) -> Diagnosis:
     """Say what is wrong with `outputs`, one per case of `inputs`, None for a case without output.
 
-    If no settings explain every case, the advice is about the cases up to the first wrong one.
+    rights: the right outputs, if they are known already. troubles: why a case has no output, a
+    sentence or "". If no settings explain every case, the advice is about the cases up to the first
+    wrong one, and about the first later one without output.
     """
     cases = list(zip(inputs, outputs, strict=True))
     if all(output is None for output in outputs):
         return Diagnosis(ok=False, advice="There is no output.")
     with np.errstate(all="ignore"):
-        settings = _explain(exercise, cases)
-        if settings is not None:
-            return Diagnosis(not settings, settings, _advice(exercise, settings))
-        wrong = next(n for n, case in enumerate(cases, 1) if not _reproduces(exercise, {}, *case))
-        settings = _explain(exercise, cases[:wrong]) if cases[wrong - 1][1] is not None else None
+        rights = rights or [exercise.reference(*case) for case in inputs]
+        fits = [
+            one is not None and _agree(one, two) for one, two in zip(outputs, rights, strict=True)
+        ]
+        if all(fits):
+            return Diagnosis(ok=True)
+        wrong = fits.index(False) + 1
+        settings, reached = _explain(exercise, cases, wrong)
+        advice = _advice(exercise, settings)
+        if reached == len(cases):
+            return Diagnosis(False, settings, advice)
         if settings:
             scope = "In case 1" if wrong == 1 else f"Up to case {wrong}"
-            advice = (
-                f"{scope} of {len(cases)}: {_advice(exercise, settings)} "
-                "A later case is wrong in another way."
-            )
-            return Diagnosis(False, settings, advice)
-        return Diagnosis(False, {}, _fault(exercise, cases, wrong))
+            rest = _rest(exercise, settings, cases, reached, troubles or [""] * len(cases))
+            return Diagnosis(False, settings, f"{scope} of {len(cases)}: {advice} {rest}")
+        return Diagnosis(False, {}, _fault(exercise, cases, wrong, rights[wrong - 1]))
 
 
 def _explain(
-    exercise: Exercise, cases: Sequence[tuple[Case, Output | None]]
-) -> dict[str, str] | None:
-    """The fewest wrong settings that reproduce every case: {} if all is right, None if none do."""
-    for mistakes in range(min(MOST_MISTAKES, len(exercise.settings)) + 1):
+    exercise: Exercise, cases: Sequence[tuple[Case, Output | None]], wrong: int
+) -> tuple[dict[str, str], int]:
+    """The fewest wrong settings and how many cases, from the first, they reproduce.
+
+    They reproduce all cases or, if none do, an output in case `wrong` (from 1) and the cases before
+    it: ({}, 0) if none do that.
+    """
+    partial: dict[str, str] = {}
+    reach = 0
+    for settings in _mistakes(exercise):
+        reached = 0
+        while reached < len(cases) and _reproduces(exercise, settings, *cases[reached]):
+            reached += 1
+        if reached == len(cases):
+            return settings, reached
+        if not partial and reached >= wrong and cases[wrong - 1][1] is not None:
+            partial, reach = settings, reached
+    return partial, reach
+
+
+def _mistakes(exercise: Exercise) -> Iterator[dict[str, str]]:
+    """Every combination of up to MOST_MISTAKES wrong settings, fewest first."""
+    for mistakes in range(1, min(MOST_MISTAKES, len(exercise.settings)) + 1):
         for knobs in combinations(exercise.settings, mistakes):
             for values in product(*(exercise.settings[knob] for knob in knobs)):
-                settings = dict(zip(knobs, values, strict=True))
-                if all(_reproduces(exercise, settings, *case) for case in cases):
-                    return settings
-    return None
+                yield dict(zip(knobs, values, strict=True))
+
+
+def _rest(
+    exercise: Exercise,
+    settings: Mapping[str, str],
+    cases: Sequence[tuple[Case, Output | None]],
+    reached: int,
+    troubles: Sequence[str],
+) -> str:
+    """What to say of the cases after the first `reached`, which `settings` do not reproduce."""
+    for number in range(reached, len(cases)):
+        case, output = cases[number]
+        if (
+            output is None
+            and troubles[number]
+            and not _reproduces(exercise, settings, case, output)
+        ):
+            return f"Case {number + 1} fails too. {troubles[number]}"
+    return "A later case is wrong in another way."
 
 
 def _reproduces(
@@ -154,21 +202,26 @@ def _advice(exercise: Exercise, settings: Mapping[str, str]) -> str:
     return " ".join(advice)
 
 
-def _fault(exercise: Exercise, cases: Sequence[tuple[Case, Output | None]], wrong: int) -> str:
+def _fault(
+    exercise: Exercise, cases: Sequence[tuple[Case, Output | None]], wrong: int, right: Output
+) -> str:
     """What can be seen in case `wrong` (from 1) of an answer that no known mistake explains."""
     case, output = cases[wrong - 1]
     where = f"in case {wrong} of {len(cases)}: {exercise.shapes(case)}."
     if output is None:
         return f"There is no output {where}"
-    found, expected = parts(output), parts(exercise.reference(*case))
+    found, expected = parts(output), parts(right)
     if len(found) != len(expected):
         return f"The result has {len(found)} parts, expected {len(expected)}, {where}"
     names = [f"The array {name}" for name in exercise.returns] or ["The result"]
-    return next(
-        _difference(name, one, other, where)
-        for name, one, other in zip(names, found, expected, strict=True)
-        if not _close(one, other)
+    what, one, other = next(
+        triple for triple in zip(names, found, expected, strict=True) if not _close(*triple[1:])
     )
+    if exercise.explain is not None and one.shape == other.shape and one.dtype.kind == "f":
+        explained = exercise.explain(case, one)
+        if explained:
+            return f"{explained} This is seen {where}"
+    return _difference(what, one, other, where)
 
 
 def _difference(what: str, found: Array, expected: Array, where: str) -> str:

@@ -3,7 +3,7 @@
 Independent of the library on purpose: a check must not share its faults.
 """
 
-from math import sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ def cross_attention(
     *,
     sources: str = "x, context, context",
     projections: str = "Q, K, V",
+    output: str = "sum",
     **settings: Any,
 ) -> Array:
     """Queries from x (T, d), keys and values from context (S, d): the output (T, d_v)."""
@@ -37,7 +38,8 @@ def cross_attention(
         origin[source] @ matrix[projection]
         for source, projection in zip(sources.split(", "), projections.split(", "), strict=True)
     )
-    return scaled_dot_product_attention(q, k, v, d_model=x.shape[-1], **settings)
+    result = scaled_dot_product_attention(q, k, v, d_model=x.shape[-1], output=output, **settings)
+    return result + x if output == "residual" else result
 
 
 def scaled_dot_product_attention(
@@ -90,6 +92,7 @@ def _factor(scale: str, q: Array, k: Array, v: Array, d_model: int) -> float:
         "none": 1.0,
         "after": 1.0,
         "1/d_k": 1 / d_k,
+        "1/2": 0.5,
         "*sqrt(d_k)": sqrt(d_k),
         "1/sqrt(S)": 1 / sqrt(k.shape[-2]),
         "1/sqrt(T)": 1 / sqrt(q.shape[-2]),
@@ -132,6 +135,11 @@ def _weigh(scores: Array, softmax: str) -> Array:
         case "average":
             weights = np.where(np.isfinite(scores), 1.0, 0.0)
             weights /= weights.sum(axis=-1, keepdims=True)
+        case "causal" | "causal, upper left":
+            T, S = scores.shape[-2:]
+            weights = np.exp(scores - best) * np.tri(T, S, S - T if softmax == "causal" else 0)
+            sums = weights.sum(axis=-1, keepdims=True)
+            weights = weights / np.where(sums > 0, sums, 1.0)  # who sees nothing gets zeros
         case _:
             axes = {"queries": -2, "axis 1": 1, "everything": None}
             weights = np.exp(scores - scores.max())
@@ -171,10 +179,11 @@ def rotate(
         "from 1": -2 * (pair + 1) / d,
         "growing": 2 * pair / d,
         "no base": 0.0 * pair,
+        "floored": -2 * pair // d,
     }.get(frequency, -2 * pair / d)
-    angles = places[:, None] * BASE**exponent
-    if frequency == "degrees":
-        angles = np.deg2rad(angles)
+    base = 1000.0 if frequency == "base 1000" else BASE
+    unit = {"degrees": pi / 180, "turns": 2 * pi}.get(frequency, 1.0)
+    angles = places[:, None] * base**exponent * unit
 
     turned = _turn(x, np.cos(angles), np.sin(angles), partner, turn)
     interleaved = column.reshape(2, d // 2).T.ravel()

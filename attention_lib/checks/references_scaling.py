@@ -84,6 +84,7 @@ def scaled_scores(
     factors: dict[str, float] = {
         "none": 1.0,
         "1/d_k": 1 / d_k,
+        "1/2": 0.5,
         "*sqrt(d_k)": sqrt(d_k),
         "1/d_k^(1/4)": d_k**-0.25,
         "1/sqrt(T)": 1 / sqrt(T),

@@ -1,0 +1,55 @@
+"""What to try when a learner's function raises: from the message, the code and the shapes alone."""
+
+import re
+
+ROWS = "Vectors are rows here: x @ W, not W @ x and not W.T."
+REVERSED = "`.T` reverses all axes; swapaxes(-1, -2) exchanges the last two."
+FROM_THE_END = (
+    "Count axes from the end: -1 is the last and -2 the one before, however many there are."
+)
+KEPT = "keepdims=True keeps the axis that sum and max remove."
+NO_MASK = "The mask may be None: every key counts then."
+SPREAD = (
+    "np.where(mask, scores, -np.inf) repeats the mask over the axes in front; an index does not."
+)
+PAIRED = "`@` pairs the last axis on its left with the last but one on its right."
+
+# As NumPy and PyTorch word them.
+MISMATCH = r"matmul|not aligned|cannot be multiplied|Expected size for first"
+BROADCAST = r"could not be broadcast|must match the (existing )?size"
+AXES = r"axes don't match|is out of bounds for array|Dimension out of range"
+
+MATRIX = r"\b[WU](_\w+)?\b"
+MATRIX_FIRST = (
+    rf"(?<!@)(?<!@\s){MATRIX}(\.T)?\s*@|@\s*{MATRIX}\.T|(dot|matmul)\(\s*{MATRIX}|\blinear\("
+)
+TRANSPOSE = r"\.T\b|\.transpose\(\s*(\w+\s*)?\)"
+REDUCTION = r"\.(?:sum|max|amax)\((?=[^\n]*\baxis\b|\s*(?:\w+\s*,\s*)?-?\d)"
+AXIS_PUT_BACK = r"keepdims|None|newaxis|reshape|expand_dims"
+
+
+def hint(message: str, code: str, axes: int) -> str:
+    """One sentence, or "" if nothing can be said.
+
+    message: the exception's. code: the lines of the function up to the one that raised. axes: the
+    largest number of axes of an argument.
+    """
+    code = re.sub(r"#.*", "", code)
+    mismatch, broadcast = re.search(MISMATCH, message), re.search(BROADCAST, message)
+    if mismatch and re.search(MATRIX_FIRST, code):
+        return ROWS
+    if (mismatch or broadcast) and axes > 2 and re.search(TRANSPOSE, code):
+        return REVERSED
+    if "NoneType" in message and "mask" in code:
+        return NO_MASK
+    if "boolean index did not match" in message and "mask" in code:
+        return SPREAD
+    if re.search(AXES, message):
+        return FROM_THE_END
+    if broadcast and any(map(_loses_axis, code.splitlines())):
+        return KEPT
+    return PAIRED if mismatch and "@" in code else ""
+
+
+def _loses_axis(line: str) -> bool:
+    return len(re.findall(REDUCTION, line)) > len(re.findall(AXIS_PUT_BACK, line))
