@@ -48,6 +48,7 @@ def attention(
 
     mask    booleans (..., T, S), True = may look (torch.nn.MultiheadAttention: True hides)
     bias    floats (..., T, S) added to the scaled scores; -inf hides
+            (more leading axes in mask or bias widen the output: all must broadcast)
     causal  no query sees a later key; the last query is the last key; intersects `mask`
     scale   a number, 1/sqrt(d_k) by default
 

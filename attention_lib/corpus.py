@@ -8,10 +8,12 @@ them together, so that a model that gets them right has learned more than the pa
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
+
+from .shapes import describe
 
 Split = Literal["train", "test"]
 
@@ -136,11 +138,14 @@ class Sentence:
 def split_words(text: str | Sequence[str]) -> tuple[str, ...]:
     """Lower-case words of a text, a full stop being a word of its own.
 
-    A sequence of words is returned as a tuple, unchanged.
+    A sequence of words is returned as a tuple, unchanged. Raises TypeError for anything else.
     """
     if isinstance(text, str):
         return tuple(text.lower().replace(".", " . ").split())
-    return tuple(text)
+    words = tuple(text) if isinstance(text, Iterable) else (text,)
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError(f"a sentence is a text or a sequence of words: found {describe(text)}")
+    return words
 
 
 def read_sentence(text: str | Sequence[str], right: int | None = None) -> Sentence:
@@ -206,7 +211,8 @@ class Grammar:
         """Draw one sentence.
 
         split "train": nothing that is held out. "test": both the pair of nouns and the right noun
-        with its adjective are held out.
+        with its adjective are held out. Of a shuffled grammar, `right` is a coin's fall that the
+        adjective knows nothing of, and in "test" the adjective is held out with either noun.
         """
         if split not in ("train", "test"):
             raise ValueError(f"split must be 'train' or 'test', not {split!r}")

@@ -9,6 +9,7 @@ logits = norm(x) @ W_answer + b_answer                    one score for each pos
 import difflib
 import json
 import math
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 from .core import attention, softmax
 from .corpus import ANSWERS, MAX_LENGTH, VOCABULARY, split_words
 from .heads import merge_heads, split_heads
-from .shapes import Array, Mask
+from .shapes import Array, Mask, ShapeError, check_array, check_count
 
 What = Literal["query", "key", "value"]
 WEIGHTS = Path(__file__).parent / "weights"
@@ -111,7 +112,7 @@ def initial_weights(
     """
     if d_model % heads:
         raise ValueError(f"heads must divide d_model: d_model {d_model}, heads {heads}")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(check_count("seed", seed))
     spread = 2 / math.sqrt(d_model)
     tensors: dict[str, Array] = {}
 
@@ -157,27 +158,41 @@ class Encoder:
         pointing_head: tuple[int, int] | None = None,
         recipe: Mapping[str, object] | None = None,
     ) -> None:
-        self.tensors = {name: tensor.astype(np.float32) for name, tensor in weights.items()}
-        self.layers = sum(name.endswith(".W_Q") for name in weights)
-        self.heads = heads
+        self.heads = check_count("heads", heads, least=1)
         self.words = tuple(words)
         self.answers = tuple(answers)
         self.pointing_head = pointing_head
         self.recipe = dict(recipe or {})
-        self.max_length = len(self.tensors["position"])
         self._index = {word: i for i, word in enumerate(self.words)}
-        width = int(any(".feed_forward." in name for name in weights))
-        expected = set(
-            initial_weights(0, layers=self.layers, heads=1, d_model=1, feed_forward=width)
-        )
-        if set(weights) != expected:
-            raise ValueError(f"missing or unknown weights: {sorted(expected ^ set(weights))}")
+        self._sizes = _read_sizes(weights)
+        self.layers, self.max_length = self._sizes["layers"], self._sizes["max_length"]
+        self._check_weights(weights)
+        self.tensors = {name: tensor.astype(np.float32) for name, tensor in weights.items()}
+
+    def _check_weights(self, weights: Mapping[str, Array]) -> None:
+        """Raise ValueError, ShapeError or TypeError unless the weights are all there and fit."""
+        words, answers = len(self.words), len(self.answers)
+        sizes = self._sizes | {"words": words, "answers": answers}
+        expected = {name: w.shape for name, w in initial_weights(0, heads=1, **sizes).items()}
+        if set(weights) != set(expected):
+            raise ValueError(f"missing or unknown weights: {sorted(set(expected) ^ set(weights))}")
+        for name, shape in expected.items():
+            check_array(name, weights[name])
+            if weights[name].shape != shape:
+                raise ShapeError(
+                    f"{name} must be {shape}, for {words} words and {answers} answers: "
+                    f"found {weights[name].shape}"
+                )
+        if sizes["d_model"] % self.heads:
+            raise ShapeError(
+                f"heads must divide d_model: d_model {sizes['d_model']}, heads {self.heads}"
+            )
 
     @classmethod
     def load(cls, name: str | Path) -> "Encoder":
         """Load shipped weights by name, such as "pronoun-0", or a .safetensors file by path.
 
-        Raises ValueError for an unknown name, listing those that are there.
+        Raises ValueError for an unknown name, listing those that are shipped.
         """
         from safetensors import SafetensorError, safe_open
 
@@ -185,8 +200,8 @@ class Encoder:
         if path.suffix != ".safetensors":
             path = WEIGHTS / f"{name}.safetensors"
         if not path.is_file():
-            there = sorted(file.stem for file in path.parent.glob("*.safetensors"))
-            raise ValueError(f"no weights {str(name)!r}; there are {', '.join(there) or 'none'}")
+            shipped = sorted(file.stem for file in WEIGHTS.glob("pronoun*.safetensors"))
+            raise ValueError(f"no weights {str(name)!r}; shipped are {', '.join(shipped)}")
         try:
             with safe_open(path, framework="numpy") as file:
                 about = file.metadata()
@@ -209,20 +224,11 @@ class Encoder:
 
     def untrained(self) -> "Encoder":
         """The same encoder as it was before its first training step, by the seed in its recipe."""
-        sizes = {
-            "layers": self.layers,
-            "heads": self.heads,
-            "d_model": self.tensors["embedding"].shape[1],
-            "words": len(self.words),
-            "answers": len(self.answers),
-            "max_length": self.max_length,
-            "feed_forward": self.tensors.get("layer.0.feed_forward.b_in", np.empty(0)).size,
-        }
         seed = self.recipe.get("seed")
         if not isinstance(seed, int):
             raise ValueError("the recipe of this encoder names no seed")
         return Encoder(
-            initial_weights(seed, **sizes),
+            initial_weights(seed, heads=self.heads, **self._sizes),
             heads=self.heads,
             words=self.words,
             answers=self.answers,
@@ -248,18 +254,21 @@ class Encoder:
         return tuple(self._index[word] for word in words)
 
     def _suggest(self, word: str) -> str:
+        bare = word.strip(string.punctuation)
+        if bare in self._index:
+            return f"write {bare!r} for {word!r}: the only sign the encoder knows is the full stop"
         close = difflib.get_close_matches(word, self.words, n=3)
         hint = f"close to it: {', '.join(close)}" if close else "nothing there is close to it"
         return f"the encoder does not know the word {word!r} ({hint})"
 
-    def __call__(self, words: str | Sequence[str], edits: Iterable[Edit] = ()) -> Run:
-        """Run one sentence of T words, with any edits.
+    def __call__(self, words: str | Sequence[str], edits: Edit | Iterable[Edit] = ()) -> Run:
+        """Run one sentence of T words, with one edit or any number of them.
 
         Raises ValueError for words the encoder cannot read and for edits that do not fit.
         """
         words = split_words(words)
         tokens = self.encode(words)
-        edits = tuple(edits)
+        edits = (edits,) if isinstance(edits, Cut | HeadOff | Take) else tuple(edits)
         twins: dict[tuple[str, ...], Run] = {}
         for edit in edits:
             if isinstance(edit, Take) and edit.words is not None:
@@ -333,6 +342,23 @@ class Encoder:
                 continue
             if not isinstance(number, int | np.integer) or not 0 <= number < limit:
                 raise ValueError(f"{name} must be an integer from 0 to {limit - 1}: found {edit!r}")
+
+
+def _read_sizes(weights: Mapping[str, Array]) -> dict[str, int]:
+    """The sizes that `initial_weights` makes such weights with, as far as they can be told."""
+
+    def size(name: str, axis: int) -> int:
+        return (*np.shape(weights.get(name, ())), 1, 1)[axis] or 1
+
+    wide = any(".feed_forward." in name for name in weights)
+    return {
+        "layers": sum(name.endswith(".W_Q") for name in weights),
+        "d_model": size("embedding", 1),
+        "words": size("embedding", 0),
+        "answers": size("b_answer", 0),
+        "max_length": size("position", 0),
+        "feed_forward": size("layer.0.feed_forward.b_in", 0) if wide else 0,
+    }
 
 
 def _take(

@@ -6,7 +6,7 @@ import numpy as np
 
 from .core import attention
 from .hidden import prepare, read_values
-from .shapes import Array, Mask, Shape, ShapeError, accumulator, check_array, check_attention
+from .shapes import Array, Mask, Shape, ShapeError, check_array, check_attention
 
 
 @np.errstate(invalid="ignore", under="ignore")
@@ -44,7 +44,6 @@ def attention_gradient(
     )
     if d_out.shape != out.shape:
         raise ShapeError(f"d_out must have the output's shape {out.shape}: d_out {d_out.shape}")
-    d_out = d_out.astype(accumulator(dtype), copy=False)
     allowed_ST = None if allowed is None else allowed.swapaxes(-1, -2)
 
     dW_TS = d_out @ v.swapaxes(-1, -2)

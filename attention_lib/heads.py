@@ -92,10 +92,16 @@ class MultiHeadAttention:
         )
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(check_count("rng, a seed or Generator,", rng))
-        self.W_Q, self.b_Q = _projection(rng, self.d_model, self.heads * d_k, bias)
-        self.W_K, self.b_K = _projection(rng, self.d_model, self.kv_heads * d_k, bias)
-        self.W_V, self.b_V = _projection(rng, self.d_model, self.kv_heads * d_v, bias)
-        self.W_O, self.b_O = _projection(rng, self.heads * d_v, self.d_model, bias)
+        self._shapes = {
+            "Q": (self.d_model, self.heads * d_k),
+            "K": (self.d_model, self.kv_heads * d_k),
+            "V": (self.d_model, self.kv_heads * d_v),
+            "O": (self.heads * d_v, self.d_model),
+        }
+        self.W_Q, self.b_Q = _projection(rng, *self._shapes["Q"], bias)
+        self.W_K, self.b_K = _projection(rng, *self._shapes["K"], bias)
+        self.W_V, self.b_V = _projection(rng, *self._shapes["V"], bias)
+        self.W_O, self.b_O = _projection(rng, *self._shapes["O"], bias)
 
     def __call__(
         self,
@@ -120,12 +126,27 @@ class MultiHeadAttention:
                     f"{name} must be (..., T, d_model) with d_model {self.d_model}: "
                     f"{name} {tokens.shape}"
                 )
-        q = split_heads(_project("Q", x, self.W_Q, self.b_Q), self.heads)
-        k = split_heads(_project("K", context, self.W_K, self.b_K), self.kv_heads)
-        v = split_heads(_project("V", context, self.W_V, self.b_V), self.kv_heads)
+        q = split_heads(self._project("Q", x, self.W_Q, self.b_Q), self.heads)
+        k = split_heads(self._project("K", context, self.W_K, self.b_K), self.kv_heads)
+        v = split_heads(self._project("V", context, self.W_V, self.b_V), self.kv_heads)
         out, weights = attention(q, k, v, mask, bias=bias, causal=causal, return_weights=True)
-        out = _project("O", merge_heads(out), self.W_O, self.b_O)
+        out = self._project("O", merge_heads(out), self.W_O, self.b_O)
         return (out, weights) if return_weights else out
+
+    def _project(self, name: str, x: Array, W: Array, b: Array | None) -> Array:
+        """x @ W + b in the dtype of x; float16 is added up in float32."""
+        shape = self._shapes[name]
+        _check_weight(f"W_{name}", W, shape)
+        if b is not None:
+            _check_weight(f"b_{name}", b, shape[1:])
+        out = x.astype(accumulator(x.dtype), copy=False) @ W
+        return (out if b is None else out + b).astype(x.dtype, copy=False)
+
+
+def _check_weight(name: str, weight: Array, shape: tuple[int, ...]) -> None:
+    check_array(name, weight)
+    if weight.shape != shape:
+        raise ShapeError(f"{name} must be {shape}: {name} {weight.shape}")
 
 
 def _projection(
@@ -135,22 +156,3 @@ def _projection(
     W = rng.uniform(-limit, limit, (rows, columns)).astype(np.float32)
     b = rng.uniform(-limit, limit, columns).astype(np.float32) if bias else None
     return W, b
-
-
-def _project(name: str, x: Array, W: Array, b: Array | None) -> Array:
-    """x @ W + b in the dtype of x; float16 is added up in float32."""
-    check_array(f"W_{name}", W)
-    if W.ndim != 2 or W.shape[0] != x.shape[-1]:
-        raise ShapeError(
-            f"W_{name} must have {x.shape[-1]} rows, the width it is given: W_{name} {W.shape}"
-        )
-    if b is not None and np.shape(b) != W.shape[1:]:
-        raise ShapeError(
-            f"b_{name} must have one number per column of W_{name}: "
-            f"b_{name} {np.shape(b)}, W_{name} {W.shape}"
-        )
-    wide = accumulator(x.dtype)
-    out = x.astype(wide, copy=False) @ W.astype(wide, copy=False)
-    if b is not None:
-        out = out + b.astype(wide, copy=False)
-    return out.astype(x.dtype, copy=False)

@@ -53,12 +53,16 @@ def allowed_pairs(
 
 
 def read_values(weights_TS: Array, v: Array, allowed: Mask | None) -> Array:
-    """weights @ v, in which a NaN or infinity of `v` reaches just the rows that may see it."""
+    """weights @ v, in which a NaN or infinity of `v` reaches just the rows that may see it.
+
+    There it is added up as floats are: 0 · ∞ is NaN, also where a weight was rounded to 0.
+    """
     finite = np.isfinite(v)
     if allowed is None or finite.all():
         return weights_TS @ v
     out = weights_TS @ np.where(finite, v, 0)
-    may_see = np.broadcast_to(allowed, weights_TS.shape).astype(v.dtype)
-    for found, poison in ((v == np.inf, np.inf), (v == -np.inf, -np.inf), (np.isnan(v), np.nan)):
-        out = np.where(may_see @ found.astype(v.dtype) > 0, out + poison, out)
+    for j in np.flatnonzero(~finite.all(axis=(*range(v.ndim - 2), -1))):
+        rest = np.where(finite[..., j, :], 0, v[..., j, :])[..., None, :]
+        may_see = allowed[..., j, None] & ~finite[..., None, j, :]
+        out += np.where(may_see, weights_TS[..., j, None] * rest, 0)
     return out

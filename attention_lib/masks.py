@@ -20,7 +20,7 @@ def _positions(
 ) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.int_]]:
     T = check_count("T", T)
     S = T if S is None else check_count("S", S)
-    if align not in ("lower-right", "upper-left"):
+    if not isinstance(align, str) or align not in ("lower-right", "upper-left"):
         raise ValueError(f"align must be 'lower-right' or 'upper-left': found {align!r}")
     first = S - T if align == "lower-right" else 0
     return np.arange(first, first + T)[:, None], np.arange(S)[None, :]
@@ -75,7 +75,8 @@ def document_mask(documents_T: npt.ArrayLike, documents_S: npt.ArrayLike | None 
     """A query sees the keys of its own document: (..., T, S), True where the two numbers are equal.
 
     `documents_T` (..., T) numbers the document of each query, `documents_S` (..., S) of each key, by
-    default the same. Raises ShapeError for a number without an axis.
+    default the same. Of a batch (B, T) it is (B, T, T); for heads pass documents[:, None], which
+    gives (B, 1, T, T). Raises ShapeError for a number without an axis.
     """
     of_query = as_array("documents", documents_T)
     of_key = of_query if documents_S is None else as_array("documents", documents_S)

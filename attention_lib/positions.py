@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .shapes import Array, ShapeError, accumulator, as_array, check_array, check_base, check_count
+from .shapes import FLOATS, Array, ShapeError, as_array, check_array, check_base, check_count
 
 Pairing = Literal["half", "interleaved"]
 
@@ -18,7 +18,7 @@ def sinusoids(
     Column 2i holds sin(t / base^(2i/d_model)) and column 2i + 1 the cosine. Raises ShapeError for an
     odd d_model. Source: Vaswani et al. 2017, section 3.5.
     """
-    T = check_count("T", T)
+    T, dtype = check_count("T", T), _check_dtype(dtype)
     angles = rotation_angles(np.arange(T), check_count("d_model", d_model, least=1), base)
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(T, d_model).astype(dtype)
 
@@ -43,13 +43,11 @@ def rotary(
     if x.ndim < 2:
         raise ShapeError(f"x must be (..., T, d): x {x.shape}")
     cos, sin = rotation(x.shape, positions, base)
-    wide = accumulator(x.dtype)
-    cos, sin, x_wide = cos.astype(wide), sin.astype(wide), x.astype(wide, copy=False)
     first, second = rotary_pairs(x.shape[-1], pairing)
-    out = np.empty_like(x_wide)
-    out[..., first] = x_wide[..., first] * cos - x_wide[..., second] * sin
-    out[..., second] = x_wide[..., second] * cos + x_wide[..., first] * sin
-    return out.astype(x.dtype, copy=False)
+    out = np.empty_like(x)
+    out[..., first] = x[..., first] * cos - x[..., second] * sin
+    out[..., second] = x[..., second] * cos + x[..., first] * sin
+    return out
 
 
 def rotation(
@@ -104,11 +102,22 @@ def alibi_bias(
     power above. Source: Press et al. 2022, section 3.
     """
     heads, T = check_count("heads", heads, least=1), check_count("T", T)
+    dtype = _check_dtype(dtype)
     S = T if S is None else check_count("S", S)
     power = 2 ** (heads.bit_length() - 1)
     slopes = _geometric(power) + _geometric(2 * power)[::2][: heads - power]
     distance = abs(np.arange(S - T, S)[:, None] - np.arange(S)[None, :])
-    return (-np.array(slopes)[:, None, None] * distance).astype(dtype)
+    return (np.array(slopes)[:, None, None] * -distance).astype(dtype)
+
+
+def _check_dtype(dtype: Any) -> np.dtype[Any]:
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = np.dtype(object)
+    if found not in FLOATS:
+        raise TypeError(f"dtype must be float16, float32 or float64: found {dtype!r}")
+    return found
 
 
 def _geometric(heads: int) -> list[float]:

@@ -26,15 +26,25 @@ class ShapeError(ValueError):
     """Shapes that do not fit together; the message says which were found."""
 
 
-def check_count(name: str, value: Any, least: int = 0) -> int:
+def check_count(name: str, value: Any, least: int | None = 0) -> int:
     """Return `value` as an int. Raises TypeError if it is none, ValueError if it is below `least`."""
     try:
         count = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer: found {value!r}") from None
-    if count < least:
+    if least is not None and count < least:
         raise ValueError(f"{name} must be at least {least}: found {count}")
     return count
+
+
+def check_real(name: str, value: Any, kind: str = "a number") -> float:
+    """Return `value` as a float. Raises TypeError if it is no real number, ValueError if too large."""
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {kind}: found {describe(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large for a float") from None
 
 
 def check_options(causal: Any, scale: Any) -> None:
@@ -43,21 +53,19 @@ def check_options(causal: Any, scale: Any) -> None:
         raise TypeError(
             f"causal must be True or False (arrays go to `mask`): found {describe(causal)}"
         )
-    if scale is not None and not isinstance(scale, numbers.Real):
-        raise TypeError(f"scale must be a number, or None for 1/sqrt(d_k): found {describe(scale)}")
+    if scale is not None:
+        check_real("scale", scale, "a number, or None for 1/sqrt(d_k)")
 
 
 def check_base(base: Any) -> None:
     """Raise TypeError unless `base` is a real number, ValueError unless it is above 0."""
-    if not isinstance(base, numbers.Real):
-        raise TypeError(f"base must be a number: found {describe(base)}")
-    if not float(base) > 0:
+    if not check_real("base", base) > 0:
         raise ValueError(f"base must be above 0: found {base}")
 
 
 def check_axis(name: str, shape: Shape, axis: Any) -> int:
     """Return `axis` as an int. Raises TypeError if it is none, ShapeError if `shape` has no such axis."""
-    axis = check_count("axis", axis, least=-(2**63))
+    axis = check_count("axis", axis, least=None)
     if not -len(shape) <= axis < len(shape):
         raise ShapeError(f"{name} must have axis {axis}: {name} {shape}")
     return axis

@@ -524,6 +524,99 @@ def test_both_infinities_in_one_row_make_nan(path: Path) -> None:
     np.testing.assert_array_equal(out, [[math.inf], [math.nan], [math.nan]])
 
 
+@pytest.mark.parametrize("poison", POISON)
+@pytest.mark.parametrize("path", PATHS, ids=str)
+def test_an_infinity_of_which_the_weight_is_rounded_to_0_is_nan_on_every_path(
+    path: Path, poison: float
+) -> None:
+    """Key 0 has a weight of exp(-4e4), 0 in any dtype; key 1 has all the rest."""
+    q, k = path.array([[200.0]] * 3), path.array([[-200.0], [0.0]])
+    v = path.array([[poison, 1.0], [5.0, 7.0]])
+    every = path.array(np.ones((3, 2), dtype=bool))
+    some = path.array(np.array([[1, 1], [1, 1], [0, 1]], dtype=bool))
+    for mask, rows in ((None, 3), (every, 3), (some, 2)):
+        out, weights = path.lib.attention(q, k, v, mask, return_weights=True)
+        assert not to_float64(weights)[:, 0].any()
+        expected = np.array([[math.nan, 7.0]] * rows + [[5.0, 7.0]] * (3 - rows))
+        np.testing.assert_array_equal(to_float64(out), expected)
+
+
+# ---------------------------------------------------------------- autocast, compile, vmap
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("how", [{}, {"causal": True}], ids=["plain", "causal"])
+def test_autocast_changes_nothing(half: str, how: Case) -> None:
+    """Scores of 64 · 64 · 64 overflow in float16, and so does a sum over 4000 keys of 200."""
+    path = Path("torch", half)
+    q = k = path.array(np.full((2, 4000, 64), 64.0))
+    v = path.array(np.full((2, 4000, 3), 200.0))
+    for arguments in ([q, k, v], [x.float() for x in (q, k, v)]):
+        arguments[0] = arguments[0][:, -2:]
+        expected = path.lib.attention(*arguments, scale=1.0, **how)
+        with torch.autocast("cpu", getattr(torch, half)):
+            out = path.lib.attention(*arguments, scale=1.0, **how)
+        assert out.dtype == arguments[0].dtype
+        assert torch.isfinite(out).all()
+        assert torch.equal(out, expected)
+
+
+TRANSFORMED: list[Case] = [
+    {},
+    {"causal": True},
+    {"mask": torch.from_numpy(draw(4, 5) > 0)},
+    {"bias": torch.from_numpy(np.where(draw(6, 4, 5) > 0, 0.5, -np.inf))},
+]
+
+
+def poisoned() -> list[torch.Tensor]:
+    """q, k and v (2, 6 or 3, T or S, 7); batch 1 holds poison that only its last query may see."""
+    q, k, v = (torch.from_numpy(draw(2, *x, 7)) for x in ((6, 4), (3, 5), (3, 5)))
+    v[1, :, -1, 2], k[1, 0, -1] = math.inf, math.nan
+    return [q, k, v]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("how", TRANSFORMED, ids=lambda how: "".join(how) or "plain")
+def test_compiled_in_one_graph_it_gives_the_same(how: Case, backend: str) -> None:
+    torch._dynamo.reset()
+
+    def attend(*leaves: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = Path("torch", "float64").lib.attention(*leaves, **how)
+        return out
+
+    compiled = torch.compile(attend, backend=backend, fullgraph=True)
+    found, expected = ([x.requires_grad_() for x in poisoned()] for _ in range(2))
+    for function, leaves in ((compiled, found), (attend, expected)):
+        torch.autograd.backward(function(*leaves)[..., :-1, :].sum())
+    same(Path("torch", "float64"), compiled(*found).detach(), attend(*expected).detach())
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(to_float64(a.grad), to_float64(b.grad), atol=1e-14)
+
+
+@pytest.mark.parametrize("how", TRANSFORMED, ids=lambda how: "".join(how) or "plain")
+def test_vmap_and_the_gradients_of_torch_func(how: Case) -> None:
+    """Per sample, with values that all samples share, and with gradients inside and outside."""
+    lib, path = Path("torch", "float64").lib, Path("torch", "float64")
+    q, k, v = poisoned()
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return lib.attention(q, k, v, **how)
+
+    def loss(*leaves: Any) -> Any:
+        return attend(*leaves)[..., :-1, :].sum()
+
+    func: Any = torch.func
+    same(path, func.vmap(attend)(q, k, v), attend(q, k, v))
+    same(path, func.vmap(attend, (0, 0, None))(q, k, v[1]), attend(q, k, v[1]))
+    expected = func.grad(loss, (0, 1, 2))(q, k, v)
+    for a, b in zip(func.vmap(func.grad(loss, (0, 1, 2)))(q, k, v), expected, strict=True):
+        same(path, a, b)
+    shared = func.grad(lambda v: func.vmap(attend, (0, 0, None))(q, k, v)[..., :-1, :].sum())(v[0])
+    same(path, shared, func.grad(lambda v: loss(q, k, v))(v[0]))
+
+
 # ---------------------------------------------------------------- softmax
 
 

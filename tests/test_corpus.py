@@ -127,6 +127,11 @@ def test_what_is_no_sentence_of_the_grammar(text: str, found: str) -> None:
 def test_words_of_a_text() -> None:
     assert split_words("The animal slept.") == ("the", "animal", "slept", ".")
     assert split_words(["The", "animal"]) == ("The", "animal")
+    assert split_words(word for word in ("the", ".")) == ("the", ".")  # type: ignore[arg-type]
+    for wrong, found in ((None, "NoneType"), ([1, 2], "list"), (b"the", "bytes"), (3, "int")):
+        for read in (split_words, read_sentence):
+            with pytest.raises(TypeError, match=f"a text or a sequence of words: found {found}"):
+                read(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("simple", [False, True])

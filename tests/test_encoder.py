@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from attention_lib.encoder import (
     exchange,
     initial_weights,
 )
-from attention_lib.shapes import Array
+from attention_lib.shapes import Array, ShapeError
 
 WORDS = tuple("the animal did not cross the street because it was too tired".split())
 TWIN = (*WORDS[:-1], "wide")
@@ -187,6 +188,26 @@ def test_what_is_no_edit() -> None:
         wrong("cut")
 
 
+def test_one_edit_needs_no_list() -> None:
+    one, listed = ENCODER(WORDS, Cut(1, IT, 6)), ENCODER(WORDS, [Cut(1, IT, 6)])
+    assert np.array_equal(one.logits, listed.logits)
+
+
+@pytest.mark.parametrize("words", [None, [1, 2], b"the animal", 3])
+def test_what_is_no_sentence(words: Any) -> None:
+    found = f"a text or a sequence of words: found {type(words).__name__}"
+    with pytest.raises(TypeError, match=found):
+        ENCODER(words)
+    if words is not None:
+        with pytest.raises(TypeError, match=found):
+            ENCODER(WORDS, [Take("key", 0, 0, 0, words=words)])
+
+
+def test_punctuation_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^write 'animal' for 'animal,': the only sign"):
+        ENCODER("the animal, it did not cross")
+
+
 def test_unknown_words_are_named_with_their_neighbours() -> None:
     with pytest.raises(ValueError, match=r"'aminal' \(close to it: animal.*'zzz' \(nothing"):
         ENCODER("the aminal did not zzz")
@@ -206,9 +227,9 @@ def test_sentences_that_do_not_fit(words: str | list[str], found: str) -> None:
 
 
 def test_unknown_weights_are_named_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no weights 'pronoun-9'; there are .*pronoun-0"):
+    with pytest.raises(ValueError, match=r"no weights 'pronoun-9'; shipped are pronoun-0"):
         Encoder.load("pronoun-9")
-    with pytest.raises(ValueError, match="there are none"):
+    with pytest.raises(ValueError, match=r"missing\.safetensors'; shipped are pronoun-0"):
         Encoder.load(tmp_path / "missing.safetensors")
 
 
@@ -223,9 +244,41 @@ def test_weights_that_are_missing_or_unknown() -> None:
     weights = initial_weights(0)
     with pytest.raises(ValueError, match=r"missing or unknown weights: \['norm.bias'\]"):
         Encoder({name: w for name, w in weights.items() if name != "norm.bias"})
+    with pytest.raises(ValueError, match=r"missing or unknown weights: \['W_answer', "):
+        Encoder({})
     weights = initial_weights(0, feed_forward=3)
     with pytest.raises(ValueError, match=r"\['layer.1.feed_forward.b_in'\]"):
         Encoder({name: w for name, w in weights.items() if name != "layer.1.feed_forward.b_in"})
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "found"),
+    [
+        ("layer.1.W_K", (48, 47), r"layer.1.W_K must be \(48, 48\), .*: found \(48, 47\)"),
+        ("embedding", (9, 48), rf"embedding must be \({len(VOCABULARY)}, 48\), .*found \(9, 48\)"),
+        ("embedding", (48,), r"found \(48,\)"),
+        ("embedding", (0, 0), r"found \(0, 0\)"),
+        ("norm.bias", (1,), r"norm.bias must be \(48,\), .*found \(1,\)"),
+        ("position", (48,), r"position must be \(48, 48\), .*found \(48,\)"),
+    ],
+)
+def test_weights_of_a_wrong_shape(name: str, shape: tuple[int, ...], found: str) -> None:
+    with pytest.raises(ShapeError, match=found):
+        Encoder(initial_weights(0) | {name: np.zeros(shape, dtype=np.float32)})
+
+
+def test_weights_words_answers_and_heads_that_do_not_fit() -> None:
+    weights: Any = initial_weights(0)
+    with pytest.raises(ShapeError, match=r"embedding must be \(2, 48\), for 2 words and"):
+        Encoder(weights, words=("the", "animal"))
+    with pytest.raises(ShapeError, match=r"W_answer must be \(48, 1\), .* and 1 answers"):
+        Encoder(weights, answers=("animal",))
+    with pytest.raises(ShapeError, match="heads must divide d_model: d_model 48, heads 5"):
+        Encoder(weights, heads=5)
+    with pytest.raises(TypeError, match="embedding must be a NumPy array"):
+        Encoder(weights | {"embedding": weights["embedding"].tolist()})
+    with pytest.raises(TypeError, match="seed must be an integer: found 'zero'"):
+        initial_weights("zero")  # type: ignore[arg-type]
 
 
 def test_an_encoder_before_training() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
@@ -273,6 +274,9 @@ def test_options_of_attention(path: Path) -> None:
             "scale must be a number, or None for 1/sqrt(d_k)",
             found,
         )
+    refuse(partial(path.lib.attention, x, x, x, scale=10**400), ValueError, "scale is too large")
+    third = path.lib.attention(x, x, x, scale=Fraction(1, 3))
+    np.testing.assert_array_equal(third, path.lib.attention(x, x, x, scale=1 / 3))
     mask = path.lib.causal_mask(5)
     for causal in (mask, "lower-right", 1, None):
         refuse(
@@ -299,7 +303,7 @@ def test_the_incoming_gradient() -> None:
 @pytest.mark.parametrize("path", BOTH, ids=str)
 def test_softmax(path: Path) -> None:
     x = ones(path, 2, 3)
-    for axis in (2, -3):
+    for axis in (2, -3, -(10**30)):
         refuse(
             partial(path.lib.softmax, x, axis),
             ShapeError,
@@ -323,6 +327,9 @@ def test_masks(lib: Any) -> None:
         lambda: lib.causal_mask(2, align="left"),
         ValueError,
         "align must be 'lower-right' or 'upper-left': found 'left'",
+    )
+    refuse(
+        lambda: lib.causal_mask(2, align=np.zeros(2)), ValueError, "align must be", "found array"
     )
     refuse(lambda: lib.sliding_window_mask(5, 0), ValueError, "window must be at least 1: found 0")
     refuse(lambda: lib.sliding_window_mask(5, -2), ValueError, "window", "found -2")
@@ -374,16 +381,44 @@ def test_positions(path: Path) -> None:
     refuse(lambda: lib.rotary(x, [[1, 2], [3]]), ShapeError, "positions", "found [[1, 2], [3]]")
     refuse(lambda: lib.rotary(x, base=0), ValueError, "base must be above 0: found 0")
     refuse(lambda: lib.rotary(x, base=float("nan")), ValueError, "base must be above 0: found nan")
+    refuse(lambda: lib.rotary(x, base=10**400), ValueError, "base is too large for a float")
     refuse(lambda: lib.rotary(x, base="10000"), TypeError, "base must be a number: found str")
     refuse(lambda: lib.sinusoids(5, 7), ShapeError, "must be even: found 7")
     refuse(lambda: lib.sinusoids(-1, 6), ValueError, "T must be at least 0: found -1")
     refuse(lambda: lib.sinusoids(5, 0), ValueError, "d_model must be at least 1: found 0")
     refuse(lambda: lib.sinusoids(5.0, 6), TypeError, "T must be an integer: found 5.0")
     refuse(lambda: lib.sinusoids(5, 6, base=-1), ValueError, "base must be above 0: found -1")
+    other = torch.float32 if path is NUMPY else np.float32
+    for dtype in ("foo", int, other, complex):
+        for make in (lib.sinusoids, lib.alibi_bias):
+            refuse(partial(make, 4, 6, dtype=dtype), TypeError, "dtype must be", "float64: found")
     refuse(lambda: lib.alibi_bias(0, 5), ValueError, "heads must be at least 1: found 0")
     refuse(lambda: lib.alibi_bias(2, -5), ValueError, "T must be at least 0: found -5")
     refuse(lambda: lib.alibi_bias(2, 5, -1), ValueError, "S must be at least 0: found -1")
     refuse(lambda: lib.alibi_bias(2.5, 5), TypeError, "heads must be an integer: found 2.5")
+
+
+def test_tensors_without_numbers_or_on_another_device() -> None:
+    x, meta = torch.ones(5, 4), torch.ones(5, device="meta")
+    refuse(lambda: AT.rotary(x, meta), TypeError, "positions must be numbers", "device meta")
+    refuse(lambda: AT.padding_mask(meta), TypeError, "lengths must be numbers", "device meta")
+    refuse(lambda: AT.document_mask(meta), TypeError, "documents must be numbers", "device meta")
+    refuse(lambda: AT.attention(x, x.to("meta"), x), TypeError, "on one device: found cpu, meta")
+    refuse(
+        lambda: AT.attention(x, x, x, scale=meta[:1]), TypeError, "on one device: found cpu, meta"
+    )
+    there = x.to("meta")
+    assert AT.attention(there, there, there, scale=torch.ones(())).is_meta
+    assert AT.attention(there, there, there, causal=True).is_meta
+
+
+def test_sparse_tensors() -> None:
+    x = torch.ones(5, 5)
+    found = ("must be dense (to_dense() makes it so)", "found sparse_coo")
+    refuse(lambda: AT.attention(x, x.to_sparse(), x), TypeError, f"k {found[0]}", found[1])
+    mask = torch.ones(5, 5, dtype=torch.bool).to_sparse()
+    refuse(lambda: AT.attention(x, x, x, mask), TypeError, f"mask {found[0]}", found[1])
+    refuse(lambda: AT.padding_mask(x[0].long().to_sparse()), TypeError, f"lengths {found[0]}")
 
 
 @pytest.mark.parametrize("path", BOTH, ids=str)
@@ -437,16 +472,16 @@ def test_weights_loaded_by_hand() -> None:
     x = np.ones((2, 5, 6))
     for name in "QKVO":
         mha: Any = A.MultiHeadAttention(6, 3, bias=True, rng=0)
-        setattr(mha, f"W_{name}", np.ones((4, 6)))
-        refuse(partial(mha, x), ShapeError, f"W_{name} must have 6 rows", f"W_{name} (4, 6)")
+        for shape in ((4, 6), (6, 7), (6, 12), (6,)):
+            setattr(mha, f"W_{name}", np.ones(shape))
+            refuse(partial(mha, x), ShapeError, f"W_{name} must be (6, 6): W_{name} {shape}")
         setattr(mha, f"W_{name}", torch.ones(6, 6))
         refuse(partial(mha, x), TypeError, f"W_{name} must be a NumPy array")
         setattr(mha, f"W_{name}", np.ones((6, 6)))
         setattr(mha, f"b_{name}", np.ones(5))
-        refuse(partial(mha, x), ShapeError, f"b_{name} (5,), W_{name} (6, 6)")
-    mha = A.MultiHeadAttention(6, 3, rng=0)
-    mha.W_K = np.ones((6, 12))
-    refuse(lambda: mha(x), ShapeError, "share their last axis d_k")
-    mha = A.MultiHeadAttention(6, 3, rng=0)
-    mha.W_V = np.ones((6, 7))
-    refuse(lambda: mha(x), ShapeError, "3 heads divide: x (2, 5, 7)")
+        refuse(partial(mha, x), ShapeError, f"b_{name} must be (6,): b_{name} (5,)")
+        for wrong in ([0.0] * 6, torch.zeros(6), "bias"):
+            setattr(mha, f"b_{name}", wrong)
+            refuse(partial(mha, x), TypeError, f"b_{name} must be a NumPy array")
+        setattr(mha, f"b_{name}", np.ones(6, dtype=complex))
+        refuse(partial(mha, x), TypeError, f"b_{name} must hold", "found complex128")

@@ -137,7 +137,9 @@ QUESTIONS = {"Two and two?": {"- 5": "One less.", "+ 4": "Yes."}}
 
 def collect(monkeypatch: pytest.MonkeyPatch, name: str) -> list[dict[str, str]]:
     shown: list[dict[str, str]] = []
-    monkeypatch.setattr(sys.modules["figures.quiz"], "display", lambda data, raw: shown.append(data))
+    monkeypatch.setattr(
+        sys.modules["figures.quiz"], "display", lambda data, raw: shown.append(data)
+    )
     quiz(name, QUESTIONS)
     return shown
 

@@ -153,39 +153,30 @@ def test_what_no_row_sees_changes_no_gradient(path: Path, how: str, poison: Any)
     assert not found[2][:, 2].any()
 
 
+@pytest.mark.parametrize("poison", [math.nan, math.inf])
 @pytest.mark.parametrize("what", ["q", "k", "v", "d_out"])
-@pytest.mark.parametrize("path", NUMPY, ids=str)
+@pytest.mark.parametrize("path", PATHS, ids=str)
 def test_poison_reaches_the_gradients_of_those_that_see_it_and_no_other(
-    path: Path, what: str
+    path: Path, what: str, poison: float
 ) -> None:
     """Token 3 of 5, causal. As a query it sees keys 0 to 3; as a key queries 3 and 4 see it."""
     native, _ = on_path(path, {"q": draw(2, 5, 7), "k": draw(2, 5, 7), "v": draw(2, 5, 3)})
     d_out = path.array(draw(2, 5, 3, seed=5))
     clean = [to_float64(x) for x in gradients(path, native | {"causal": True}, d_out)]
     poisoned = d_out if what == "d_out" else native[what]
-    poisoned[:, 3, 1] = math.nan
+    poisoned[:, 3, 1] = poison
     found = [to_float64(x) for x in gradients(path, native | {"causal": True}, d_out)]
     rows = [3] if what in ("q", "d_out") else [3, 4]
     unseen = 4 if what in ("q", "d_out") else 5
     others = [i for i in range(5) if i not in rows]
-    assert np.isnan(found[0][:, rows]).any(-1).all()
     np.testing.assert_allclose(found[0][:, others], clean[0][:, others], atol=4 * path.eps)
     for x, y in zip(found[1:], clean[1:], strict=True):
         np.testing.assert_allclose(x[:, unseen:], y[:, unseen:], atol=4 * path.eps)
-    assert np.isnan(found[1][:, 0]).any(), "the gradient of a key that a poisoned row sees"
-
-
-@pytest.mark.parametrize("poison", [math.nan, math.inf])
-@pytest.mark.parametrize("path", TORCH, ids=str)
-def test_poisoned_values_are_not_hidden_from_the_gradient(path: Path, poison: float) -> None:
-    """Value 3 of 5, causal: the queries that see it get no finite gradient, the others their own."""
-    native, _ = on_path(path, {"q": draw(2, 5, 7), "k": draw(2, 5, 7), "v": draw(2, 5, 3)})
-    d_out = path.array(draw(2, 5, 3, seed=5))
-    clean = to_float64(gradients(path, native | {"causal": True}, d_out)[0])
-    native["v"][:, 3, 1] = poison
-    d_q = to_float64(gradients(path, native | {"causal": True}, d_out)[0])
-    assert not np.isfinite(d_q[:, 3:]).any()
-    np.testing.assert_allclose(d_q[:, :3], clean[:, :3], atol=4 * path.eps)
+    if math.isnan(poison) or what in ("v", "d_out"):
+        assert not np.isfinite(found[0][:, rows]).all(-1).any()
+        assert not np.isfinite(found[1][:, 0]).all(), (
+            "the gradient of a key that a poisoned row sees"
+        )
 
 
 # ---------------------------------------------------------------- reported faults

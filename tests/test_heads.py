@@ -160,6 +160,17 @@ def test_the_output_has_the_dtype_of_the_tokens(dtype: Any) -> None:
     np.testing.assert_allclose(weights, exact_weights, atol=8 * eps)
 
 
+def test_float16_weights_are_added_up_in_float32() -> None:
+    """2048 + 1 - 2048 is 1; float16 has no 2049. One token, so attention changes nothing."""
+    mha: Any = MultiHeadAttention(2, 1, bias=True, rng=0)
+    eye, none = np.eye(2, dtype=np.float16), np.zeros(2, dtype=np.float16)
+    mha.W_Q, mha.W_K, mha.W_V, mha.b_Q, mha.b_K, mha.b_V = eye, eye, eye, none, none, none
+    mha.W_O, mha.b_O = np.ones((2, 2), dtype=np.float16), none - 2048
+    out = mha(np.array([[2048.0, 1.0]], dtype=np.float16))
+    assert out.dtype == np.float16
+    np.testing.assert_array_equal(out, [[1.0, 1.0]])
+
+
 def test_options_reach_attention() -> None:
     mha: Any = MultiHeadAttention(6, 2, rng=0)
     x = draw(2, 5, 6)
@@ -200,6 +211,10 @@ def test_starting_weights_come_from_the_seed_alone() -> None:
         np.testing.assert_array_equal(x, getattr(d, name))
         assert (x != getattr(c, name)).any()
         assert 0.1 < abs(x).max() <= 1 / np.sqrt(6) + 1e-7
+    wide = MultiHeadAttention(4, 2, d_k=50, d_v=50, bias=True, rng=1)
+    for weight, rows in ((wide.W_Q, 4), (wide.b_V, 4), (wide.W_O, 100)):
+        assert weight is not None
+        assert 0.9 < abs(weight).max() * np.sqrt(rows) <= 1 + 1e-6
     assert (state()[1] == before).all()
 
 

@@ -139,6 +139,7 @@ def test_documents_see_themselves(lib: Any) -> None:
     assert rows(lib.document_mask([7, 7, 4])) == ["110", "110", "001"]
     assert rows(lib.document_mask([4, 7], [7, 7, 4])) == ["001", "110"]
     assert rows(lib.document_mask(["a", "b"])) == ["10", "01"]
+    assert lib.document_mask(np.zeros((3, 2), int)[:, None]).shape == (3, 1, 2, 2)
     assert np.asarray(lib.document_mask(np.zeros((2, 1, 3), int), np.zeros(5, int))).shape == (
         2,
         1,

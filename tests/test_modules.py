@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,6 +140,19 @@ def test_dropout_reads_nothing_hidden() -> None:
     assert weights.isfinite().all()
 
 
+def test_dropout_is_exact_in_half_precision_and_lets_visible_poison_through() -> None:
+    """The weights that are dropped and summed are those of float32, not their rounded copy."""
+    mha = MultiHeadAttention(D, 2, dropout=0.4, rng=0).train()
+    x = randn(B, 60, D)
+    out = mha(x)
+    half = MultiHeadAttention(D, 2, dropout=0.4, rng=0).train().bfloat16()
+    torch.testing.assert_close(half(x.bfloat16()).float(), out, rtol=0, atol=0.03)
+    x[:, 3] = torch.nan
+    out = mha(x, causal=True)
+    assert out[:, :3].isfinite().all()
+    assert out[:, 3:].isnan().all()
+
+
 def test_a7_dropout_is_off_in_eval() -> None:
     mha = MultiHeadAttention(D, 2, dropout=0.5, rng=0).eval()
     x = randn(B, T, D)
@@ -232,8 +246,38 @@ def test_inputs_that_do_not_fit() -> None:
         mha(randn(B, T, D, dtype=FLOAT64))
     with pytest.raises(TypeError, match=r"x must be a torch tensor .*found numpy\.ndarray"):
         mha(np.ones((B, T, D)))
-    with pytest.raises(TypeError, match="rng must be a seed"):
-        MultiHeadAttention(D, 2, rng=np.random.default_rng(0))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"share a device: meta, cpu"):
+        mha(randn(B, T, D).to("meta"), randn(B, S, 9))
+    for rng in (np.random.default_rng(0), "0", 0.5, None):
+        with pytest.raises(
+            TypeError, match=r"rng, a seed or a torch\.Generator, must be an integer"
+        ):
+            MultiHeadAttention(D, 2, rng=rng)  # type: ignore[arg-type]
+    for rng in (-1, 2**70):
+        with pytest.raises(ValueError, match=f"rng, a seed.*: found {rng}"):
+            MultiHeadAttention(D, 2, rng=rng)
+    same = MultiHeadAttention(D, 2, rng=np.int64(3)).W_Q
+    assert torch.equal(same, MultiHeadAttention(D, 2, rng=3).W_Q)
+
+
+def test_a_block_checks_its_tokens_before_its_norm() -> None:
+    block = TransformerBlock(D, 2, rng=0)
+    with pytest.raises(ShapeError, match=r"x must be .* last axis of 22: x \(3, 5, 9\)"):
+        block(randn(B, T, 9))
+    with pytest.raises(TypeError, match=r"x must be a torch tensor .*found numpy\.ndarray"):
+        block(np.ones((B, T, D)))
+    with pytest.raises(TypeError, match=r"x must hold .*: found int64"):
+        block(torch.ones(B, T, D, dtype=torch.long))
+    with pytest.raises(TypeError, match=r"share a dtype: torch\.float64, torch\.float32"):
+        block(randn(B, T, D, dtype=FLOAT64))
+    with pytest.raises(ValueError, match="feed_forward must be at least 0: found -1"):
+        TransformerBlock(D, 2, feed_forward=-1, rng=0)
+
+
+@pytest.mark.parametrize("dropout", ["a", None, float("nan")])
+def test_dropout_that_is_no_share(dropout: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"dropout must be"):
+        MultiHeadAttention(D, 2, dropout=dropout, rng=0)
 
 
 def small_encoder(seed: int = 3, feed_forward: int = 0) -> Encoder:
@@ -280,6 +324,38 @@ def test_the_encoder_takes_over_tensors(feed_forward: int) -> None:
     assert not torch.equal(one(tokens)[0], small_encoder(2, feed_forward)(tokens)[0])
     with pytest.raises(ShapeError, match=r"missing, unknown or misshapen weights: .*embedding"):
         one.load_tensors({"embedding": np.zeros((2, 2), dtype=np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kind", "found"),
+    [
+        (torch.ones(2, 3), TypeError, r"int32 or int64: found torch\.float32"),
+        ([[1, 2]], TypeError, "int32 or int64: found list"),
+        (torch.tensor(3), ShapeError, r"tokens must be \(B, T\): tokens \(\)"),
+        (torch.tensor([3]), ShapeError, r"tokens must be \(B, T\): tokens \(1,\)"),
+        (torch.tensor([[0, -1]]), ValueError, r"tokens must be from 0 to \d+: found -1"),
+        (torch.tensor([[0, 9999]]), ValueError, "found 9999"),
+    ],
+)
+def test_tokens_that_the_encoder_cannot_read(
+    tokens: Any, kind: type[Exception], found: str
+) -> None:
+    with pytest.raises(kind, match=found):
+        small_encoder()(tokens)
+
+
+def test_what_else_the_encoder_refuses() -> None:
+    tokens = torch.tensor([[1, 2, 3]] * 4)
+    for lengths in ([3], [3] * 5):
+        with pytest.raises(ShapeError, match=r"lengths must be \(B,\) with B 4: lengths \("):
+            small_encoder()(tokens, lengths)
+    with pytest.raises(ShapeError, match=r"lengths must have one axis \(B,\): lengths \(4, 1\)"):
+        small_encoder()(tokens, torch.full((4, 1), 3))
+    with pytest.raises(TypeError, match="seed must be an integer: found '3'"):
+        small_encoder("3")  # type: ignore[arg-type]
+    tensors: Any = small_encoder().tensors()
+    with pytest.raises(TypeError, match=r"b_answer must be a NumPy array .*found list"):
+        small_encoder().load_tensors(tensors | {"b_answer": tensors["b_answer"].tolist()})
 
 
 def test_a25_a_sentence_longer_than_the_encoder_reads() -> None:

@@ -234,6 +234,7 @@ def test_alibi_slopes_of_twelve_heads(lib: Any) -> None:
 def test_alibi_counts_from_the_lower_right(lib: Any) -> None:
     bias = to_float64(lib.alibi_bias(2, 2, 5)) * 16  # slopes 1/16 and 1/256
     assert bias.shape == (2, 2, 5)
+    assert not np.signbit(bias[bias == 0]).any(), "0, not -0"
     assert bias[0].tolist() == [[-3, -2, -1, 0, -1], [-4, -3, -2, -1, 0]]
     assert (bias[1] * 16).tolist() == bias[0].tolist()
     assert lib.alibi_bias(3, 0, 5).shape == (3, 0, 5)

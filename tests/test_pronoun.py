@@ -182,6 +182,12 @@ def test_the_measure_counts_hits_flips_and_answers() -> None:
     assert seen.some_head == 0
     np.testing.assert_array_equal(head_hits(constant(6, "street"), [pairs[0][1]]), np.ones((2, 4)))
     assert choose_head(constant(6, "street"), [pairs[0][1]]) == (0, 0)
+    sharper = constant(6, "street")
+    for layer in range(2):
+        sharper.tensors[f"layer.{layer}.W_Q"] *= 0.01
+    sharper.tensors["layer.1.W_Q"][:, 12] *= 2
+    np.testing.assert_array_equal(head_hits(sharper, [pairs[0][1]]), np.ones((2, 4)))
+    assert choose_head(sharper, [pairs[0][1]]) == (1, 2), "of equal heads that of more weight"
     with pytest.raises(ValueError, match="no pointing head yet"):
         measure_pointing(Encoder(initial_weights(0)), pairs)
 

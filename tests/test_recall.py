@@ -95,7 +95,9 @@ def test_the_gradient_of_an_rnn_does_not_arrive(rows: dict[str, Any]) -> None:
         assert max(column(rows, name, 256)) < 1e-40
 
 
-def test_a_careful_start_recalls_at_64(rows: dict[str, Any]) -> None:
+def test_a_careful_start_recalls_at_64_and_256(rows: dict[str, Any]) -> None:
+    for k in (64, 256):
+        assert min(fixed(rows, "LSTM, spread forget bias", k)) >= 0.9
     assert sum(share >= 0.9 for share in fixed(rows, "LSTM, forget bias 6", 64)) >= 2
     for seed in range(len(SEEDS)):
         start, default = (column(rows, n, 64)[seed] for n in ("LSTM, forget bias 6", "LSTM"))
@@ -281,7 +283,8 @@ def test_training_again_leads_to_the_same_conclusions() -> None:
         assert train_fixed("LSTM", 64, seed)[0] <= 2 * CHANCE
     assert train_fixed("RNN", 64, 0)[0] <= 2 * CHANCE
     assert train_fixed("GRU", 64, 0)[0] <= 2 * CHANCE
-    assert sum(train_fixed("LSTM, forget bias 6", 64, seed)[0] >= 0.9 for seed in SEEDS) >= 2
+    for start in ("forget bias 6", "spread forget bias"):
+        assert sum(train_fixed(f"LSTM, {start}", 64, seed)[0] >= 0.9 for seed in SEEDS) >= 2
     for name in ("GRU", "LSTM"):
         shares, _ = train_mixed(name, 0)
         assert min(shares.values()) >= 0.95

@@ -1,6 +1,7 @@
 """The NumPy names for torch tensors: same meanings, any device, differentiable."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..shapes import (
     check_shapes,
     describe,
 )
+from .hidden import accumulator, compare, no_autocast, prepare, read_values
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -54,81 +56,49 @@ def attention(
 
     mask    booleans (..., T, S), True = may look (torch.nn.MultiheadAttention: True hides)
     bias    floats (..., T, S) added to the scaled scores; -inf hides
+            (more leading axes in mask or bias widen the output: all must broadcast)
     causal  no query sees a later key; the last query is the last key; intersects `mask`
     scale   a number or a tensor of one (which may be learned), 1/sqrt(d_k) by default
 
-    A query that may see nothing gets zeros, and gradients stay finite. What no query may see is never
-    read. The output has the dtype of q; float16 and bfloat16 are added up in float32. Raises
-    ShapeError or TypeError with what was found. Source: Vaswani et al. 2017, equation 1.
+    A query that may see nothing gets zeros, and gradients stay finite. What is hidden from a query is
+    read neither for its output nor for its gradients. The output has the dtype of q; float16 and
+    bfloat16 are added up in float32, under autocast too. Raises ShapeError or TypeError with what
+    was found. Source: Vaswani et al. 2017, equation 1.
     """
-    _check(q, k, v, mask, bias, causal, scale)
+    check_attention(q, k, v, mask, bias, causal, scale)
+    out, weights = attend(q, k, v, mask, bias, causal, scale)
+    return (out, weights) if return_weights else out
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    causal: bool,
+    scale: float | Tensor | None,
+    drop: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Output and weights of `attention`; `drop` changes the weights by which the values are added."""
     dtype, factor = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    if isinstance(factor, Tensor):
-        factor = factor.reshape(()).to(q.device)
-    q, k, v, allowed = _prepare(q, k, v, mask, bias, causal)
-    scores_TS = (q * factor) @ k.mT
-    if bias is not None:
-        scores_TS = scores_TS + bias
-    if allowed is None:
-        weights_TS = scores_TS.softmax(-1)
-    else:
-        empty = ~allowed.any(-1, keepdim=True)  # finite first, or softmax has NaN gradients there
-        scores_TS = scores_TS.where(allowed, -math.inf).masked_fill(empty, 0)
-        weights_TS = scores_TS.softmax(-1).where(allowed, 0)
-    out = read_values(weights_TS, v, allowed).to(dtype)
-    return (out, weights_TS.to(dtype)) if return_weights else out
-
-
-def _prepare(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Widen half precision, repeat grouped heads, and put 0 where nothing may look."""
-    heads, T, S = q.shape[-3] if q.ndim > 2 else 1, q.shape[-2], k.shape[-2]
-    wide = accumulator(q.dtype)
-    q, k, v = q.to(wide), repeat_heads(k.to(wide), heads), repeat_heads(v.to(wide), heads)
-    allowed = mask
-    if causal:
-        causal_TS = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
-        allowed = causal_TS if allowed is None else allowed & causal_TS
-    if bias is not None:
-        shown = ~torch.isneginf(bias)
-        allowed = shown if allowed is None else allowed & shown
-    if allowed is not None:
-        allowed = allowed.expand(*allowed.shape[:-2], T, S)
-        q = q.where(allowed.any(-1)[..., None], 0)
-        k_seen = allowed.any(-2)[..., None]
-        k, v = k.where(k_seen, 0), v.where(k_seen, 0)
-    return q, k, v, allowed
-
-
-def read_values(weights_TS: Tensor, v: Tensor, allowed: Tensor | None) -> Tensor:
-    """weights @ v, in which a NaN or infinity of `v` reaches just the rows that may see it."""
-    if allowed is None or v.is_meta or (finite := torch.isfinite(v)).all():
-        return weights_TS @ v
-    out = weights_TS @ v.where(finite, 0)
-    may_see = allowed.expand(weights_TS.shape).to(v.dtype)
-    for found, poison in (
-        (torch.isposinf(v), math.inf),
-        (torch.isneginf(v), -math.inf),
-        (torch.isnan(v), math.nan),
-    ):
-        found = found.to(v.dtype)
-        reached = may_see @ found > 0
-        share = (weights_TS @ found).where(reached, 0)  # carries the poison into the gradient too
-        out = torch.where(reached, out + share * poison, out)
-    return out
-
-
-def repeat_heads(x: Tensor, heads: int) -> Tensor:
-    """Repeat the key or value heads of `x`, so that query head h reads head h // (heads // Hk)."""
-    if x.ndim < 3 or x.shape[-3] in (1, heads):
-        return x
-    return x.repeat_interleave(heads // x.shape[-3], dim=-3)
-
-
-def accumulator(dtype: torch.dtype) -> torch.dtype:
-    """The dtype in which sums over `dtype` are made: float32 for the half precisions."""
-    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+    factor = factor.reshape(()).to(q.device) if isinstance(factor, Tensor) else float(factor)
+    q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
+    with no_autocast(q.device):
+        scores_TS = compare(q * factor, k, allowed)
+        if bias is not None:
+            scores_TS = scores_TS + bias
+        if allowed is None:
+            weights_TS = scores_TS.softmax(-1)
+        else:
+            empty = ~allowed.any(
+                -1, keepdim=True
+            )  # finite first, or softmax has NaN gradients there
+            scores_TS = scores_TS.where(allowed, -math.inf).masked_fill(empty, 0)
+            weights_TS = scores_TS.softmax(-1).where(allowed, 0)
+        kept_TS = weights_TS if drop is None else drop(weights_TS)
+        out = read_values(kept_TS, v, allowed)
+    return out.to(dtype), weights_TS.to(dtype)
 
 
 def check_tensor(name: str, x: Any) -> None:
@@ -142,13 +112,20 @@ def check_tensor(name: str, x: Any) -> None:
         raise TypeError(
             f"{name} must hold float16, bfloat16, float32 or float64: found {_name(x.dtype)}"
         )
+    check_dense(name, x)
 
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def check_dense(name: str, x: Tensor) -> None:
+    """Raise TypeError if `x` is a sparse tensor."""
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be dense (to_dense() makes it so): found {_name(x.layout)}")
 
 
-def _check(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any) -> None:
+def _name(kind: torch.dtype | torch.layout) -> str:
+    return str(kind).removeprefix("torch.")
+
+
+def check_attention(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         check_tensor(name, x)
     if not q.dtype == k.dtype == v.dtype:
@@ -158,6 +135,7 @@ def _check(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any
         if not isinstance(mask, Tensor):
             raise TypeError(f"mask must be a torch tensor of booleans: found {describe(mask)}")
         check_mask_dtype(_name(mask.dtype))
+        check_dense("mask", mask)
     if bias is not None:
         check_tensor("bias", bias)
         wide = accumulator(q.dtype)
@@ -169,9 +147,11 @@ def _check(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any
     learned = isinstance(scale, Tensor) and scale.numel() == 1 and scale.dtype in FLOATS
     check_options(causal, None if learned else scale)
     where = {x.device for x in (q, k, v, mask, bias) if x is not None}
+    if learned and scale.device.type != "cpu":  # from there one number goes anywhere
+        where.add(scale.device)
     if len(where) > 1:
         devices = ", ".join(sorted(map(str, where)))
-        raise TypeError(f"q, k, v, mask and bias must be on one device: found {devices}")
+        raise TypeError(f"q, k, v, mask, bias and scale must be on one device: found {devices}")
     check_shapes(
         tuple(q.shape),
         tuple(k.shape),
@@ -197,7 +177,7 @@ def rotary(
     if x.ndim < 2:
         raise ShapeError(f"x must be (..., T, d): x {tuple(x.shape)}")
     if isinstance(positions, Tensor):
-        positions, _ = _to_numpy(positions, None)
+        positions, _ = _to_numpy("positions", positions, None)
     wide = accumulator(x.dtype)
     cos, sin = (
         torch.as_tensor(a, dtype=wide, device=x.device)
@@ -241,7 +221,7 @@ def padding_mask(
 
     The mask lies on the device of `lengths` if that is a tensor and no other is named.
     """
-    lengths, device = _to_numpy(lengths, device)
+    lengths, device = _to_numpy("lengths", lengths, device)
     return torch.as_tensor(masks.padding_mask(lengths, S), device=device)
 
 
@@ -252,8 +232,8 @@ def document_mask(
     device: torch.device | str | None = None,
 ) -> Tensor:
     """A query sees the keys of its own document, (..., T, S): see `attention_lib.document_mask`."""
-    documents_T, device = _to_numpy(documents_T, device)
-    documents_S, device = _to_numpy(documents_S, device)
+    documents_T, device = _to_numpy("documents", documents_T, device)
+    documents_S, device = _to_numpy("documents", documents_S, device)
     return torch.as_tensor(masks.document_mask(documents_T, documents_S), device=device)
 
 
@@ -266,6 +246,7 @@ def sinusoids(
     device: torch.device | str | None = None,
 ) -> Tensor:
     """Sines and cosines of growing wavelength, (T, d_model): see `attention_lib.sinusoids`."""
+    _check_dtype(dtype)
     table = numpy_positions.sinusoids(T, d_model, base=base, dtype=np.float64)
     return torch.as_tensor(table, dtype=dtype, device=device)
 
@@ -279,13 +260,25 @@ def alibi_bias(
     device: torch.device | str | None = None,
 ) -> Tensor:
     """A penalty that grows with the distance, (H, T, S): see `attention_lib.alibi_bias`."""
+    _check_dtype(dtype)
     table = numpy_positions.alibi_bias(heads, T, S, dtype=np.float64)
     return torch.as_tensor(table, dtype=dtype, device=device)
 
 
-def _to_numpy(x: Any, device: Any) -> tuple[Any, Any]:
+def _check_dtype(dtype: Any) -> None:
+    if dtype not in FLOATS:
+        floats = "torch.float16, bfloat16, float32 or float64"
+        raise TypeError(f"dtype must be {floats}: found {dtype!r}")
+
+
+def _to_numpy(name: str, x: Any, device: Any) -> tuple[Any, Any]:
     if not isinstance(x, Tensor):
         return x, device
+    check_dense(name, x)
+    if x.is_meta:
+        raise TypeError(
+            f"{name} must be numbers: found a tensor on the device meta, which has none"
+        )
     device = x.device if device is None else device
     x = x.detach().cpu()
     return (x.float() if x.dtype == torch.bfloat16 else x).numpy(), device

@@ -168,7 +168,9 @@ def train_lookup(
     optimiser = kinds[recipe.optimiser](model.parameters(), lr=recipe.rate)
     accuracy = [_accuracy(model, test)]
     label = f"d_k {recipe.d_k}, {recipe.variant}"
-    for step in tqdm(range(recipe.steps), desc=label, unit="step", **({} if progress else {"disable": True})):
+    for step in tqdm(
+        range(recipe.steps), desc=label, unit="step", **({} if progress else {"disable": True})
+    ):
         questions = Questions.draw(batches, recipe.batch)
         logits, _ = model(questions)
         loss = F.cross_entropy(logits, questions.answer)

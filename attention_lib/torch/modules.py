@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,25 +10,43 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..encoder import initial_weights
-from ..heads import merge_heads, split_heads
-from ..shapes import Array, ShapeError, check_count, describe
-from .attention import accumulator, attention, check_tensor, padding_mask, read_values, repeat_heads
+from ..heads import head_sizes, merge_heads, split_heads
+from ..shapes import Array, ShapeError, check_array, check_count, check_real, describe
+from .attention import attend, check_attention, check_tensor, padding_mask
 
-Rng = int | torch.Generator
+Rng = int | np.integer[Any] | torch.Generator
 
 
 def _generator(rng: Rng) -> torch.Generator:
     if isinstance(rng, torch.Generator):
         return rng
-    if not isinstance(rng, int):
-        raise TypeError(f"rng must be a seed or a torch.Generator: found {describe(rng)}")
-    return torch.Generator().manual_seed(rng)
+    seed = check_count("rng, a seed or a torch.Generator,", rng)
+    if seed >= 2**64:
+        raise ValueError(f"rng, a seed, must be below 2**64: found {seed}")
+    return torch.Generator().manual_seed(seed)
 
 
 def _uniform(rows: int, shape: tuple[int, ...], rng: torch.Generator) -> nn.Parameter:
     """Starting weights, uniform within 1/sqrt(rows), as torch.nn.Linear draws them."""
     limit = 1 / math.sqrt(rows)
     return nn.Parameter(torch.empty(shape).uniform_(-limit, limit, generator=rng))
+
+
+class KeyValueCache:
+    """The keys (B, Hk, S, d_k) and values (B, Hk, S, d_v) of the S tokens that a layer has read."""
+
+    def __init__(self) -> None:
+        self.k: Tensor | None = None
+        self.v: Tensor | None = None
+
+    def __len__(self) -> int:
+        return 0 if self.k is None else self.k.shape[-2]
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Put those of the next tokens behind the others, and return all."""
+        self.k = k if self.k is None else torch.cat((self.k, k), -2)
+        self.v = v if self.v is None else torch.cat((self.v, v), -2)
+        return self.k, self.v
 
 
 class MultiHeadAttention(nn.Module):
@@ -71,25 +90,14 @@ class MultiHeadAttention(nn.Module):
         rng: Rng,
     ) -> None:
         super().__init__()
-        self.d_model = check_count("d_model", d_model, least=1)
-        self.heads = check_count("heads", heads, least=1)
-        self.kv_heads = self.heads if kv_heads is None else check_count("kv_heads", kv_heads, 1)
-        if self.heads % self.kv_heads:
-            raise ShapeError(
-                f"heads must be a multiple of kv_heads: heads {self.heads}, kv_heads {self.kv_heads}"
-            )
-        if (d_k is None or d_v is None) and self.d_model % self.heads:
-            raise ShapeError(
-                f"heads must divide d_model, or d_k and d_v be given: "
-                f"d_model {self.d_model}, heads {self.heads}"
-            )
-        if not 0 <= dropout < 1:
+        self.d_model, self.heads, self.kv_heads, d_k, d_v = head_sizes(
+            d_model, heads, kv_heads, d_k, d_v
+        )
+        if not 0 <= check_real("dropout", dropout) < 1:
             raise ValueError(f"dropout must be at least 0 and below 1: found {dropout}")
-        d_k = self.d_model // self.heads if d_k is None else check_count("d_k", d_k, 1)
-        d_v = self.d_model // self.heads if d_v is None else check_count("d_v", d_v, 1)
         d_context = self.d_model if d_context is None else check_count("d_context", d_context, 1)
         d_values = self.d_model if d_values is None else check_count("d_values", d_values, 1)
-        self.dropout = dropout
+        self.dropout = float(dropout)
         self.rng = _generator(rng)
         sizes = {
             "Q": (self.d_model, self.heads * d_k),
@@ -153,13 +161,15 @@ class MultiHeadAttention(nn.Module):
         values: Tensor | None = None,
         bias: Tensor | None = None,
         causal: bool = False,
+        cache: KeyValueCache | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Let tokens `x` (B, T, d_model) look at `context` (B, S, d_context), by default at x.
 
         Values are made of `values` (B, S, d_values), by default of the context. Returns
         (B, T, d_model), with `return_weights` also each head's weights (B, H, T, S), as they are
-        before dropout. The other arguments are those of `attention`: a mask (B, T, S) for all heads
+        before dropout. With a `cache` the keys and values are put behind those it holds, and all S
+        are looked at. The other arguments are those of `attention`: a mask (B, T, S) for all heads
         is (B, 1, T, S). Raises ShapeError or TypeError with what was found.
         """
         context = x if context is None else context
@@ -167,32 +177,36 @@ class MultiHeadAttention(nn.Module):
         q = split_heads(self._project("x", x, self.W_Q, self.b_Q), self.heads)
         k = split_heads(self._project("context", context, self.W_K, self.b_K), self.kv_heads)
         v = split_heads(self._project("values", values, self.W_V, self.b_V), self.kv_heads)
-        out, weights = attention(q, k, v, mask, bias=bias, causal=causal, return_weights=True)
-        if self.training and self.dropout:
-            out = self._drop(weights, v)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        check_attention(q, k, v, mask, bias, causal, None)
+        drop = self._drop if self.training and self.dropout else None
+        out, weights = attend(q, k, v, mask, bias, causal, None, drop)
         out = self._project("out", merge_heads(out), self.W_O, self.b_O)
         return (out, weights) if return_weights else out
 
     def _project(self, name: str, x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
-        check_tensor(name, x)
-        if x.ndim < 2 or x.shape[-1] != len(W):
-            raise ShapeError(
-                f"{name} must be (B, T, d) with a last axis of {len(W)}: {name} {tuple(x.shape)}"
-            )
-        if x.device != W.device:
-            raise TypeError(f"{name} and the weights must share a device: {x.device}, {W.device}")
-        if x.dtype != W.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise TypeError(f"{name} and the weights must share a dtype: {x.dtype}, {W.dtype}")
+        _check_tokens(name, x, W)
         return x @ W if b is None else x @ W + b
 
-    def _drop(self, weights: Tensor, v: Tensor) -> Tensor:
-        """weights @ v with some weights set to 0 and the others raised to keep the mean."""
+    def _drop(self, weights: Tensor) -> Tensor:
+        """Set some weights to 0 and raise the others to keep the mean."""
         keep = 1 - self.dropout
         drawn = torch.rand(weights.shape, generator=self.rng, device=self.rng.device) < keep
-        wide = accumulator(v.dtype)
-        dropped = weights.to(wide) * drawn.to(weights.device) / keep
-        v_wide = repeat_heads(v.to(wide), self.heads)
-        return read_values(dropped, v_wide, weights != 0).to(v.dtype)
+        return weights * drawn.to(weights.device) / keep
+
+
+def _check_tokens(name: str, x: Tensor, W: Tensor) -> None:
+    """Raise TypeError or ShapeError unless x @ W is possible."""
+    check_tensor(name, x)
+    if x.ndim < 2 or x.shape[-1] != len(W):
+        raise ShapeError(
+            f"{name} must be (B, T, d) with a last axis of {len(W)}: {name} {tuple(x.shape)}"
+        )
+    if x.device != W.device:
+        raise TypeError(f"{name} and the weights must share a device: {x.device}, {W.device}")
+    if x.dtype != W.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(f"{name} and the weights must share a dtype: {x.dtype}, {W.dtype}")
 
 
 class FeedForward(nn.Module):
@@ -227,14 +241,24 @@ class TransformerBlock(nn.Module):
         rng = _generator(rng)
         self.norm = nn.LayerNorm(d_model)
         self.attention = MultiHeadAttention(d_model, heads, rng=rng)
-        self.feed_forward = FeedForward(d_model, feed_forward, rng=rng) if feed_forward else None
+        width = check_count("feed_forward", feed_forward)
+        self.feed_forward = FeedForward(d_model, width, rng=rng) if width else None
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, *, causal: bool = False
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        causal: bool = False,
+        cache: KeyValueCache | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Tokens (B, T, d_model) and the attention's weights (B, H, T, T)."""
+        """Tokens (B, T, d_model) and the attention's weights (B, H, T, S).
+
+        S is T, or with a `cache` the number of tokens it holds when x has been put in.
+        """
+        _check_tokens("x", x, self.attention.W_Q)
         update, weights = self.attention(
-            self.norm(x), mask=mask, causal=causal, return_weights=True
+            self.norm(x), mask=mask, causal=causal, cache=cache, return_weights=True
         )
         x = x + update
         if self.feed_forward is not None:
@@ -295,6 +319,8 @@ class Encoder(nn.Module):
 
         Raises ShapeError if the names or the shapes are not those of this encoder.
         """
+        for name, array in tensors.items():
+            check_array(name, array)
         expected = {name: tensor.shape for name, tensor in self.tensors().items()}
         found = {name: tensor.shape for name, tensor in tensors.items()}
         if found != expected:
@@ -311,12 +337,25 @@ class Encoder(nn.Module):
         """Logits (B, T, A) and each layer's weights (B, H, T, T) for tokens (B, T).
 
         lengths (B,): how many tokens of each row are a sentence; the others are never looked at.
-        Raises ValueError if T is more than the encoder reads.
+        Raises ValueError for more tokens than the encoder reads and for unknown ones, TypeError or
+        ShapeError for what is no such tensor.
         """
+        if not isinstance(tokens, Tensor) or tokens.dtype not in (torch.int32, torch.int64):
+            kind = tokens.dtype if isinstance(tokens, Tensor) else describe(tokens)
+            raise TypeError(f"tokens must be a torch tensor of int32 or int64: found {kind}")
+        if tokens.ndim != 2:
+            raise ShapeError(f"tokens must be (B, T): tokens {tuple(tokens.shape)}")
+        unknown = tokens[(tokens < 0) | (tokens >= len(self.embedding))]
+        if len(unknown):
+            raise ValueError(
+                f"tokens must be from 0 to {len(self.embedding) - 1}: found {int(unknown[0])}"
+            )
         T = tokens.shape[-1]
         if len(self.position) < T:
             raise ValueError(f"{T} tokens; the encoder reads at most {len(self.position)}")
         mask = None if lengths is None else padding_mask(lengths, T)
+        if mask is not None and len(mask) != len(tokens):
+            raise ShapeError(f"lengths must be (B,) with B {len(tokens)}: lengths ({len(mask)},)")
         x = F.embedding(tokens, self.embedding) + self.position[:T]
         weights = []
         for block in self.layer:

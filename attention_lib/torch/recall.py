@@ -1,6 +1,6 @@
 """Recall over a distance: recurrent networks beside attention, at equal numbers of parameters.
 
-python -m attention_lib.torch.recall                    remakes weights/recall.json, ten minutes
+python -m attention_lib.torch.recall                    remakes weights/recall.json, eight minutes
 """
 
 import argparse
