@@ -83,6 +83,13 @@ def test_attention_recalls_where_recurrence_from_pytorchs_start_does_not(
         assert max(fixed(rows, name, k)) <= 2 * CHANCE
 
 
+def test_five_times_the_steps_seldom_help(rows: dict[str, Any]) -> None:
+    """Failing at 64 is a matter of the budget too: a GRU gets there in one seed of three."""
+    shares = [rows["longer"][name]["64"]["accuracy"] for name in PLAIN]
+    assert max(shares[0] + shares[2]) <= 2 * CHANCE
+    assert sum(share >= 0.95 for share in shares[1]) == 1
+
+
 def test_at_a_distance_of_8_the_same_networks_learn(rows: dict[str, Any]) -> None:
     for name in PLAIN:
         assert sum(share >= 0.95 for share in fixed(rows, name, 8)) >= 2

@@ -1,12 +1,13 @@
 """Recall over a distance: recurrent networks beside attention, at equal numbers of parameters.
 
-python -m attention_lib.torch.recall                    remakes weights/recall.json, eight minutes
+python -m attention_lib.torch.recall                    remakes weights/recall.json, ten minutes
 """
 
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -244,6 +245,7 @@ Rows = dict[str, Any]
 SEEDS = (0, 1, 2)
 STEPS = 600
 MIXED_STEPS = 1000
+LONGER_STEPS = 3000
 DISTANCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 FIXED: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(DEFAULT, (8, 16, 32, 64, 256)),
@@ -342,13 +344,19 @@ def measure_fixed() -> Rows:
     return _grid(FIXED, train_fixed, "fixed distance")
 
 
+def measure_longer() -> Rows:
+    """The same at a distance of 64 with five times the steps."""
+    cells = dict.fromkeys(("RNN", "GRU", "LSTM"), (64,))
+    return _grid(cells, partial(train_fixed, steps=LONGER_STEPS), "fixed distance, longer")
+
+
 def measure_pairs() -> Rows:
     """By model and number of pairs: accuracy and steps, each a list by seed."""
     return _grid(PAIRS, train_pairs, "pairs")
 
 
 def _grid(
-    cells: dict[str, tuple[int, ...]],
+    cells: Mapping[str, tuple[int, ...]],
     run: Callable[[str, int, int], tuple[float, int]],
     label: str,
 ) -> Rows:
@@ -391,6 +399,7 @@ PARTS: dict[str, Callable[[], Rows]] = {
     "mixed": measure_mixed,
     "pairs": measure_pairs,
     "fixed": measure_fixed,
+    "longer": measure_longer,
 }
 
 
@@ -400,6 +409,7 @@ def stored() -> Rows:
     "parameters"[name]["distance" | "pairs"]: a count
     "reach"["fixed" | "growing"][name][seed]: a norm for each of "reach"["distances"]; see `reach`
     "fixed"[name][distance]["accuracy" | "steps"][seed]: trained and tested at that distance
+    "longer": as "fixed", with LONGER_STEPS in place of STEPS
     "mixed"[name]["accuracy"][distance][seed]: trained at distances from 1 to FARTHEST
     "pairs"[name][pairs]["accuracy" | "steps"][seed]: associative recall
     Distances and numbers of pairs are strings, as JSON's keys are.
