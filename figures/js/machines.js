@@ -37,8 +37,8 @@ export function describe({ tokens, d, step }) {
   const times = ratio.toFixed(ratio < 10 ? 1 : 0).replace(".0", "");
   const work =
     ratio === 1
-      ? `At n = d = ${d} both do the same work.`
-      : `In a layer ${count(d)} wide, attention does ${times} times ${tokens < d ? "less" : "more"} work.`;
+      ? `At n = d = ${d} attention’s scores and sums take the same work.`
+      : `In a layer ${count(d)} wide, attention’s scores and sums take ${times} times ${tokens < d ? "less" : "more"} work.`;
   const [slow, fast] = [recurrent, attention].map(({ steps }) => Math.max(0, steps - step));
   const state =
     step === 0
@@ -245,8 +245,8 @@ function render({ model, el }) {
     });
     const [one, two, three] = works.children;
     set(one, { text: `recurrent: 2·n·d² = ${count(costs.recurrent.work)}`, class: "of-recurrent" });
-    set(two, { text: `attention: 2·n²·d = ${count(costs.attention.work)}`, class: "of-attention" });
-    set(three, { text: `Attention is cheaper below n = d, so here up to ${count(d - 1)} tokens.` });
+    set(two, { text: `attention, scores and sums: 2·n²·d = ${count(costs.attention.work)}`, class: "of-attention" });
+    set(three, { text: `Scores and sums are cheaper below n = d. Attention’s four projections, 4·n·d², come on top.` });
     tokens.show(n);
     select.value = String(d);
     set(says, { text });

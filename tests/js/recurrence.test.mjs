@@ -26,14 +26,14 @@ test("the two machines in words", () => {
   assert.equal(
     describeMachines({ ...seen, step: 3 }),
     "After step 3, attention is done, the recurrent network has 9 of 12 steps left. " +
-      "From token 1 to token 12: 11 links against 1. In a layer 512 wide, attention does 43 times less work.",
+      "From token 1 to token 12: 11 links against 1. In a layer 512 wide, attention’s scores and sums take 43 times less work.",
   );
   const starts = (step, words) => assert.ok(describeMachines({ ...seen, step }).startsWith(words));
   starts(0, "Nothing has run yet.");
   starts(1, "After step 1, attention has 1 of 2 steps left, the recurrent network has 11 of 12.");
   starts(12, "Attention was done after 2 steps, the recurrent network after 12.");
   assert.match(describeMachines({ tokens: 2, d: 64, step: 1 }), /token 2: 1 link against 1\./);
-  assert.match(describeMachines({ tokens: 64, d: 64, step: 1 }), /At n = d = 64 both do the same work\.$/);
+  assert.match(describeMachines({ tokens: 64, d: 64, step: 1 }), /At n = d = 64 attention’s scores and sums take the same work\.$/);
   assert.match(describeMachines({ tokens: 96, d: 64, step: 1 }), /1\.5 times more work\.$/);
 });
 
