@@ -74,6 +74,7 @@ def test_chapter_on_other_cpu_features(path: Path, threads: int) -> None:
             "NPY_DISABLE_CPU_FEATURES": " ".join(off),
             "OMP_NUM_THREADS": str(threads),
             "OPENBLAS_NUM_THREADS": str(threads),
+            "MKL_NUM_THREADS": str(threads),
         },
     )
     assert not set(off) & set(result.kernel["features"])
