@@ -54,6 +54,7 @@ mask("the next token", lambda T, S: np.tri(T, S, S - T + 1) == 1, order="j <= i 
 mask("what comes after", lambda T, S: np.triu(np.ones((T, S)), S - T) > 0, order="j >= i")
 mask("inverted", lambda T, S: ~np.tri(T, S, S - T, dtype=bool), order="j > i")
 mask("inverted", lambda T, S: np.triu(np.ones((T, S), dtype=bool), S - T + 1), order="j > i")
+mask("hides nothing", lambda T, S: np.full((T, S), True), order="all")
 mask("only itself", lambda T, S: np.eye(T, S, S - T, dtype=bool), order="j == i")
 mask("token 0", lambda T, S: np.tri(T, S, dtype=bool), align="upper-left")
 mask("token 0", lambda T, S: np.arange(T)[:, None] >= np.arange(S), align="upper-left")

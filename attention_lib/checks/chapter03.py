@@ -62,6 +62,8 @@ CAUSAL_MASK = Exercise(
             "Show what came before: the lower triangle, not the upper.",
             "j > i": "Your mask is inverted: it is True where a token lies in the future. "
             "True means may look.",
+            "all": "Your mask hides nothing: every token sees the future too. "
+            "Show itself and earlier ones: j <= i.",
             "j == i": "Each token sees only itself. It may see earlier tokens too: j <= i.",
         },
         "align": {

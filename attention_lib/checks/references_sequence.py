@@ -31,6 +31,7 @@ def causal_mask(
         "j >= i": j >= i,
         "j > i": j > i,
         "j == i": j == i,
+        "all": np.ones((T, S), dtype=bool),
     }.get(order, j <= i)
     match output:
         case "numbers":
