@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .corpus import Sentence
-from .encoder import WEIGHTS, Cut, Edit, Encoder, HeadOff, Take, What, exchange
+from .encoder import WEIGHTS, Cut, Edit, Encoder, HeadOff, Run, Take, What, exchange
 from .shapes import Array
 
 Pairs = Sequence[tuple[Sentence, Sentence]]
@@ -64,36 +64,41 @@ class Rewired:
 
 def head_hits(encoder: Encoder, sentences: Sequence[Sentence]) -> Array:
     """For each head (layers, heads): in what share of the sentences it hits, as in Pointing."""
-    return np.asarray(_looks_right(encoder, sentences).mean(0))
+    return np.asarray(_looks(sentences, _run(encoder, sentences))[0].mean(0))
 
 
 def choose_head(encoder: Encoder, sentences: Sequence[Sentence]) -> tuple[int, int]:
     """The (layer, head) that hits most often; of those, the one with more weight on the right noun."""
-    order = head_hits(encoder, sentences)
-    for sentence in sentences:
-        weights = np.array([w[:, sentence.pronoun] for w in encoder(sentence.words).weights])
-        order += weights[..., sentence.right_noun] / (len(sentences) + 1) ** 2
+    hits, weights = _looks(sentences, _run(encoder, sentences))
+    order = hits.mean(0) + weights.sum(0) / (len(sentences) + 1) ** 2
     layer, head = np.unravel_index(order.argmax(), order.shape)
     return int(layer), int(head)
 
 
-def _looks_right(encoder: Encoder, sentences: Sequence[Sentence]) -> Array:
-    """1.0 where the largest weight from the pronoun is on the right noun: (n, layers, heads)."""
-    return np.array(
-        [
-            [w[:, s.pronoun].argmax(-1) == s.right_noun for w in encoder(s.words).weights]
-            for s in sentences
-        ],
-        dtype=float,
-    )
+def _run(encoder: Encoder, sentences: Sequence[Sentence]) -> list[Run]:
+    return [encoder(sentence.words) for sentence in sentences]
+
+
+def _looks(sentences: Sequence[Sentence], runs: Sequence[Run]) -> tuple[Array, Array]:
+    """Two arrays (n, layers, heads), of the look from the pronoun: 1.0 where its largest weight is on
+    the right noun, and the weight there."""
+    rows = [[w[:, s.pronoun] for w in run.weights] for s, run in zip(sentences, runs, strict=True)]
+    hits = [
+        [row.argmax(-1) == s.right_noun for row in layers]
+        for s, layers in zip(sentences, rows, strict=True)
+    ]
+    weights = [
+        [row[:, s.right_noun] for row in layers] for s, layers in zip(sentences, rows, strict=True)
+    ]
+    return np.array(hits, dtype=float), np.array(weights, dtype=float)
 
 
 def measure_pointing(encoder: Encoder, pairs: Pairs) -> Pointing:
     """Measure the pointing head of `encoder` on minimal pairs, nothing changed."""
     layer, head = _pointing_head(encoder)
     sentences = [sentence for pair in pairs for sentence in pair]
-    runs = [encoder(sentence.words) for sentence in sentences]
-    hits = _looks_right(encoder, sentences)
+    runs = _run(encoder, sentences)
+    hits, weights = _looks(sentences, runs)
     in_both = hits.reshape(-1, 2, encoder.layers, encoder.heads)
     return Pointing(
         answers=_share(
@@ -102,12 +107,7 @@ def measure_pointing(encoder: Encoder, pairs: Pairs) -> Pointing:
         hits=_share(hits[:, layer, head]),
         flips=_share(in_both[:, :, layer, head].min(1)),
         some_head=_share(in_both[:, :, -1].max(-1).min(1)),
-        weight=_share(
-            [
-                run.weights[layer][head, s.pronoun, s.right_noun]
-                for run, s in zip(runs, sentences, strict=True)
-            ]
-        ),
+        weight=_share(weights[:, layer, head]),
     )
 
 

@@ -103,12 +103,6 @@ def check_array(name: str, x: Any) -> None:
         raise TypeError(f"{name} must hold float16, float32 or float64: found {x.dtype}")
 
 
-def check_width(name: str, x: Any, axes: str, width: int) -> None:
-    """Raise ShapeError unless `x` has at least two axes and its last one is `width`."""
-    if len(x.shape) < 2 or x.shape[-1] != width:
-        raise ShapeError(f"{name} must be {axes} with a last axis of {width}: {name} {x.shape}")
-
-
 def check_shapes(q: Shape, k: Shape, v: Shape, mask: Shape | None, bias: Shape | None) -> None:
     """Raise ShapeError unless shapes q (..., Hq, T, d_k), k (..., Hk, S, d_k), v (..., Hk, S, d_v) fit.
 

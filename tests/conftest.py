@@ -6,10 +6,15 @@ import functools
 import importlib.util
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -51,6 +56,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                     pytest.skip("needs a GPU")
             elif program(name) is None:
                 pytest.skip(f"needs {name}, which this machine lacks")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium of the module's own."""
+    pytest.importorskip("playwright")
+    from .live_helpers import running_chromium
+
+    executable = program("chromium")
+    assert executable is not None
+    with running_chromium(executable) as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="session")

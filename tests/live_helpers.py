@@ -301,11 +301,8 @@ def node(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     )
 
 
-def check_stored(figure: LiveFigure, again: LiveFigure) -> str:
-    """What a notebook stores of a figure is small, whole and the same each time; returns its HTML.
-
-    `again` is made like `figure`. Its front end is one module besides, which node can read.
-    """
+def check_stored(figure: LiveFigure, again: LiveFigure) -> None:
+    """What a notebook stores of a figure, `again` made like it, is small, whole, and the same."""
     stored, _ = figure._repr_mimebundle_()
     html = str(stored["text/html"])
     assert html == again._repr_mimebundle_()[0]["text/html"]
@@ -319,9 +316,12 @@ def check_stored(figure: LiveFigure, again: LiveFigure) -> str:
     assert json.loads(state[1]) == figure.state()
     assert f'alt="{escape(figure.summary())}"' in html
     assert not re.search(r"\bid=", html)
-    source = bundle(figure.name)
+
+
+def check_bundle(name: str) -> None:
+    """The front end of a figure is one module, which node can read."""
+    source = bundle(name)
     assert not re.search(r"^import\b", source, re.MULTILINE)
     assert len(re.findall(r"^export default", source, re.MULTILINE)) == 1
     done = node("--input-type=module", "--check", stdin=source)
     assert done.returncode == 0, done.stderr
-    return html

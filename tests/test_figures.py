@@ -1,11 +1,13 @@
 """Static figures draw what they are given, say it in words, and leave nothing open."""
 
+from __future__ import annotations
+
 import re
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -19,8 +21,9 @@ from attention_lib.encoder import Encoder
 from figures.flip import ALT, PATH, draw_flip
 from figures.quiz import quiz
 from figures.show import to_svg
-from tests.conftest import program
-from tests.live_helpers import running_chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 matplotlib.use("agg")
 
@@ -164,7 +167,9 @@ def test_a_question_needs_one_right_answer_and_replies(answers: dict[str, str]) 
 
 @pytest.mark.browser
 @pytest.mark.needs("chromium")
-def test_a_quiz_answers_to_the_keyboard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_quiz_answers_to_the_keyboard(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     page, script = collect(monkeypatch, "one")
     file = tmp_path / "quiz.html"
     file.write_text(
@@ -172,14 +177,11 @@ def test_a_quiz_answers_to_the_keyboard(monkeypatch: pytest.MonkeyPatch, tmp_pat
         f"<script>{script['application/javascript']}</script>",
         encoding="utf-8",
     )
-    executable = program("chromium")
-    assert executable is not None
-    with running_chromium(executable) as browser:
-        tab = browser.new_page()
-        tab.goto(file.as_uri())
-        tab.get_by_text("Two and two?").wait_for()
-        tab.keyboard.press("Tab")
-        tab.keyboard.press("Space")
-        tab.get_by_text("One less.").wait_for()
-        tab.keyboard.press("ArrowDown")
-        tab.get_by_text("Yes.").wait_for()
+    tab = browser.new_page()
+    tab.goto(file.as_uri())
+    tab.get_by_text("Two and two?").wait_for()
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Space")
+    tab.get_by_text("One less.").wait_for()
+    tab.keyboard.press("ArrowDown")
+    tab.get_by_text("Yes.").wait_for()

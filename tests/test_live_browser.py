@@ -16,7 +16,6 @@ from figures.explore_sentence import ExploreSentence
 from figures.live import LiveFigure, page
 
 from . import live_helpers
-from .conftest import program
 from .live_helpers import data
 
 if TYPE_CHECKING:
@@ -31,14 +30,6 @@ CELLS = (
     "plane = figures.ExplorePlane()\nplane",
     "if plane.query == [0, 0]:\n    plane.query = [3.0, 0.0]",
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    executable = program("chromium")
-    assert executable is not None
-    with live_helpers.running_chromium(executable) as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")

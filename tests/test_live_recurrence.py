@@ -14,7 +14,6 @@ from figures.explore_machines import ExploreMachines
 from figures.live import COLOURS, LiveFigure, page
 
 from . import live_helpers
-from .conftest import program
 from .live_helpers import data, node
 
 if TYPE_CHECKING:
@@ -54,10 +53,15 @@ def make_cheating() -> LiveFigure:
     return ExploreCheating(MADE_UP)
 
 
-@pytest.mark.needs("node")
 @pytest.mark.parametrize("make", [ExploreMachines, make_cheating])
 def test_what_a_notebook_stores(make: Any) -> None:
     live_helpers.check_stored(make(), make())
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("name", ["machines", "cheating"])
+def test_bundle_is_one_module(name: str) -> None:
+    live_helpers.check_bundle(name)
 
 
 @pytest.mark.needs("node")
@@ -149,15 +153,6 @@ def test_the_stored_record_tells_the_story() -> None:
     assert record["unmasked"]["loss"][-1] < 0.05 < 0.5 < record["masked"]["loss"][-1]
     assert dict(record["unmasked"]["accepted"])[figure.step] < 0.05
     assert dict(record["masked"]["accepted"])[figure.step] > 0.5
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    pytest.importorskip("playwright")
-    executable = program("chromium")
-    assert executable is not None
-    with live_helpers.running_chromium(executable) as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")

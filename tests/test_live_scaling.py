@@ -24,7 +24,6 @@ from figures.explore_scaling import (
 from figures.live import page
 
 from . import live_helpers
-from .conftest import program
 from .live_helpers import data, node
 
 if TYPE_CHECKING:
@@ -143,9 +142,13 @@ def test_at_rest_it_shows_the_library_s_numbers() -> None:
     assert f">{scaled.measured()[0].largest:.2f}</text>" in scaled.resting_svg()
 
 
-@pytest.mark.needs("node")
 def test_what_a_notebook_stores() -> None:
     live_helpers.check_stored(ExploreScaling(), ExploreScaling())
+
+
+@pytest.mark.needs("node")
+def test_bundle_is_one_module() -> None:
+    live_helpers.check_bundle("scaling")
 
 
 def test_it_refuses_what_is_not_there() -> None:
@@ -156,15 +159,6 @@ def test_it_refuses_what_is_not_there() -> None:
         ExploreScaling(8192)
     with pytest.raises(ValueError, match="draw must be from 0 to 999: found 1000"):
         ExploreScaling(draw=1000)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    pytest.importorskip("playwright")
-    executable = program("chromium")
-    assert executable is not None
-    with live_helpers.running_chromium(executable) as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from figures.explore_plane import ExplorePlane
 from figures.explore_sentence import ExploreSentence, edit_to_json
 from figures.live import JS, LiveFigure, bundle, page
 
+from . import live_helpers
 from .live_helpers import node
 
 HEADS, LAYERS, WIDTH = 3, 2, 15
@@ -147,14 +148,8 @@ def test_javascript_tests_pass() -> None:
 
 @pytest.mark.needs("node")
 @pytest.mark.parametrize("name", ["sentence", "plane"])
-def test_bundle_is_one_module(name: str, tmp_path: Path) -> None:
-    source = bundle(name)
-    assert not re.search(r"^import\b", source, re.MULTILINE)
-    assert len(re.findall(r"^export default", source, re.MULTILINE)) == 1
-    module = tmp_path / f"{name}.mjs"
-    module.write_text(source, encoding="utf-8")
-    done = node("--check", str(module))
-    assert done.returncode == 0, done.stderr
+def test_bundle_is_one_module(name: str) -> None:
+    live_helpers.check_bundle(name)
 
 
 def test_bundler_refuses_what_it_cannot_read(
@@ -168,20 +163,7 @@ def test_bundler_refuses_what_it_cannot_read(
 
 @pytest.mark.parametrize("make", [ExploreSentence, ExplorePlane])
 def test_what_a_notebook_stores(make: type[LiveFigure]) -> None:
-    figure, again = make(), make()
-    data, _ = figure._repr_mimebundle_()
-    html = data["text/html"]
-    assert html == again._repr_mimebundle_()[0]["text/html"]
-    assert "application/vnd.jupyter.widget-view+json" in data
-    assert data["text/plain"] == repr(figure) == repr(again)
-    assert " at 0x" not in repr(figure)
-    assert len(html.encode()) < 12_000
-    assert "export default" not in html
-    state = re.search(r'<script type="application/json">(.*?)</script>', html)
-    assert state is not None
-    assert json.loads(state[1]) == figure.state()
-    assert f'alt="{figure.summary()}"' in html
-    assert not re.search(r"\bid=", html)
+    live_helpers.check_stored(make(), make())
 
 
 @pytest.mark.parametrize("make", [ExploreSentence, ExplorePlane])

@@ -14,6 +14,7 @@ import torch
 
 from attention_lib.recurrent import additive_attention
 from attention_lib.torch import recall
+from attention_lib.torch.modules import AdditiveAttention
 from attention_lib.torch.recall import (
     CAREFUL,
     DEFAULT,
@@ -24,7 +25,6 @@ from attention_lib.torch.recall import (
     SYMBOLS,
     VALUES,
     WIDTH,
-    AdditiveAttention,
     Recurrent,
     SelfAttention,
     distance_model,
@@ -215,12 +215,12 @@ def test_the_starts() -> None:
 
 def test_additive_attention_is_that_of_the_library() -> None:
     torch.manual_seed(0)
-    layer = AdditiveAttention(11, 7).double()
+    layer = AdditiveAttention(11, 11, 7).double()
     query, keys = torch.randn(3, 11).double(), torch.randn(3, 5, 11).double()
     with torch.no_grad():
-        layer.W_q.bias.zero_()
-        out = layer(query, keys)
-    W_q, W_k, v = (w.weight.detach().numpy().T for w in (layer.W_q, layer.W_k, layer.v))
+        layer.W_Q.bias.zero_()
+        out, _ = layer(query, keys)
+    W_q, W_k, v = (w.weight.detach().numpy().T for w in (layer.W_Q, layer.W_K, layer.v))
     expected = additive_attention(
         query[:, None].numpy(), keys.numpy(), keys.numpy(), W_q, W_k, v[:, 0]
     )

@@ -27,9 +27,9 @@ from attention_lib.dates import (
 from attention_lib.encoder import WEIGHTS
 from attention_lib.torch import train as training
 from attention_lib.torch import transduce
+from attention_lib.torch.modules import AdditiveAttention
 from attention_lib.torch.transduce import (
     END,
-    AdditiveAttention,
     Recipe,
     Transducer,
     encode_outputs,
@@ -162,7 +162,7 @@ def additive() -> tuple[AdditiveAttention, Tensor, Tensor]:
 def test_additive_attention_is_its_equation() -> None:
     layer, query, keys = additive()
     mask = torch.tensor([[True] * 11, [True] * 4 + [False] * 7])
-    context, weights = layer(query, keys, layer.W_K(keys), mask)
+    context, weights = layer(query, keys, mask, projected=layer.W_K(keys))
     for b, length in ((0, 11), (1, 4)):
         q = query[b] @ layer.W_Q.weight.mT + layer.W_Q.bias
         scores = [
@@ -183,10 +183,10 @@ def test_without_tanh_the_query_would_not_matter(monkeypatch: pytest.MonkeyPatch
     layer, query, keys = additive()
     same = keys[:1].expand(2, -1, -1)
     mask = torch.ones(2, 11, dtype=torch.bool)
-    _, (one, two) = layer(query, same, layer.W_K(same), mask)
+    _, (one, two) = layer(query, same, mask, projected=layer.W_K(same))
     assert (one - two).abs().max() > 1e-3
     monkeypatch.setattr(torch, "tanh", lambda x: x)
-    _, (one, two) = layer(query, same, layer.W_K(same), mask)
+    _, (one, two) = layer(query, same, mask, projected=layer.W_K(same))
     assert (one - two).abs().max() < 1e-12
 
 

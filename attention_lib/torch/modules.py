@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from ..encoder import initial_weights
 from ..heads import head_sizes, merge_heads, split_heads
 from ..shapes import Array, ShapeError, check_array, check_count, check_real, describe
-from .attention import attend, check_attention, check_tensor, padding_mask
+from .attention import attend, check_attention, check_tensor, padding_mask, softmax
 
 Rng = int | np.integer[Any] | torch.Generator
 
@@ -207,6 +207,41 @@ def _check_tokens(name: str, x: Tensor, W: Tensor) -> None:
         raise TypeError(f"{name} and the weights must share a device: {x.device}, {W.device}")
     if x.dtype != W.dtype and not torch.is_autocast_enabled(x.device.type):
         raise TypeError(f"{name} and the weights must share a dtype: {x.dtype}, {W.dtype}")
+
+
+class AdditiveAttention(nn.Module):
+    """Scores v · tanh(W_Q query + W_K key): a small network in place of the dot product.
+
+    d_query, d_key   widths of a query and of the keys, which are the values too
+    hidden           width of the network; it starts as torch.nn.Linear does
+    Source: Bahdanau et al. 2015, section A.1.2, where they are v_a, W_a and U_a.
+    """
+
+    def __init__(self, d_query: int, d_key: int, hidden: int) -> None:
+        super().__init__()
+        self.W_Q = nn.Linear(d_query, hidden)
+        self.W_K = nn.Linear(d_key, hidden, bias=False)
+        self.v = nn.Linear(hidden, 1, bias=False)
+
+    def forward(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        mask: Tensor | None = None,
+        *,
+        projected: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Context (B, d_key) and weights (B, S) of one query (B, d_query) for each of B rows.
+
+        keys (B, S, d_key); mask (B, S), True = may look. `projected` is W_K(keys), for a caller that
+        asks the same keys again and makes it once.
+        """
+        projected = self.W_K(keys) if projected is None else projected
+        scores = self.v(torch.tanh(self.W_Q(query)[:, None] + projected))[..., 0]
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        weights = softmax(scores)
+        return (weights[:, None] @ keys)[:, 0], weights
 
 
 class FeedForward(nn.Module):

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from ..encoder import WEIGHTS
-from .attention import sinusoids, softmax
-from .modules import MultiHeadAttention
+from .attention import sinusoids
+from .modules import AdditiveAttention, MultiHeadAttention
 
 WIDTH = 32  # of an embedded token, in every model
 SYMBOLS, NOISE = 8, 8  # to be recalled, and to be ignored; one more token asks
@@ -42,24 +42,6 @@ CAREFUL = (
 )
 
 
-class AdditiveAttention(nn.Module):
-    """One query's look at all keys, which are the values too.
-
-    The equation is that of `attention_lib.recurrent.additive_attention`.
-    """
-
-    def __init__(self, width: int, hidden: int) -> None:
-        super().__init__()
-        self.W_q = nn.Linear(width, hidden)
-        self.W_k = nn.Linear(width, hidden, bias=False)
-        self.v = nn.Linear(hidden, 1, bias=False)
-
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        """query (B, width) and keys (B, S, width) to (B, width)."""
-        scores = self.v(torch.tanh(self.W_q(query)[:, None] + self.W_k(keys)))[..., 0]
-        return (softmax(scores)[:, None] @ keys)[:, 0]
-
-
 class Recurrent(nn.Module):
     """Embedded tokens, one recurrent layer, and logits from its last state.
 
@@ -74,7 +56,7 @@ class Recurrent(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(tokens, WIDTH)
         self.layer = LAYERS[kind](WIDTH, hidden, batch_first=True)
-        self.attention = AdditiveAttention(hidden, 16) if attention else None
+        self.attention = AdditiveAttention(hidden, hidden, 16) if attention else None
         self.out = nn.Linear(hidden * (2 if attention else 1), answers)
 
     def forward(self, embedded: Tensor) -> Tensor:
@@ -82,7 +64,7 @@ class Recurrent(nn.Module):
         states, _ = self.layer(embedded)
         last = states[:, -1]
         if self.attention is not None:
-            last = torch.cat([last, self.attention(last, states)], -1)
+            last = torch.cat([last, self.attention(last, states)[0]], -1)
         logits: Tensor = self.out(last)
         return logits
 

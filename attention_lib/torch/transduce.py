@@ -22,7 +22,8 @@ from ..dates import DATES_ALPHABET, ISO_ALPHABET, Calendar, WrittenDate
 from ..encoder import WEIGHTS
 from ..pointing import wilson_interval
 from ..shapes import Array
-from .attention import padding_mask, softmax
+from .attention import padding_mask
+from .modules import AdditiveAttention
 from .train import train
 
 END = len(ISO_ALPHABET)  # ends an output, and starts it
@@ -40,31 +41,6 @@ class Recipe:
     steps: int = 500
     batch: int = 64
     rate: float = 5e-3
-
-
-class AdditiveAttention(nn.Module):
-    """Scores v · tanh(W_Q query + W_K key): a small network in place of the dot product.
-
-    Source: Bahdanau et al. 2015, section A.1.2, where they are v_a, W_a and U_a.
-    """
-
-    def __init__(self, d_query: int, d_key: int, hidden: int) -> None:
-        super().__init__()
-        self.W_Q = nn.Linear(d_query, hidden)
-        self.W_K = nn.Linear(d_key, hidden, bias=False)
-        self.v = nn.Linear(hidden, 1, bias=False)
-
-    def forward(
-        self, query: Tensor, keys: Tensor, projected: Tensor, mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Context (B, d_key) and weights (B, S) of one query (B, d_query) for each of B rows.
-
-        keys (B, S, d_key) are the values too; `projected` is W_K(keys), which is the same at every
-        step and so made once; mask (B, S), True = may look.
-        """
-        scores = self.v(torch.tanh(self.W_Q(query)[:, None] + projected))[..., 0]
-        weights = softmax(scores.masked_fill(~mask, -torch.inf))
-        return (weights[:, None] @ keys)[:, 0], weights
 
 
 class Transducer(nn.Module):
@@ -126,7 +102,7 @@ class Transducer(nn.Module):
         previous = torch.full((len(tokens),), END)
         logits, weights = [], []
         for t in range(LONGEST if targets is None else targets.shape[1]):
-            context, seen = self.attention(state, keys, projected, mask)
+            context, seen = self.attention(state, keys, mask, projected=projected)
             state = self.decoder(torch.cat((self.embed_out(previous), context), -1), state)
             logits.append(self.out(torch.cat((state, context), -1)))
             weights.append(seen)
