@@ -1,6 +1,8 @@
 """What a layer costs, counted from the products it is made of and from which token it reads.
 
 A layer here maps n tokens of width d to n tokens of width d, and no token reads a later one.
+The bill of attention (pairs, FLOPs) is in `bill`, what it holds and moves (bytes, traffic) in
+`memory`; their names are found here too.
 """
 
 from collections.abc import Callable
@@ -8,7 +10,70 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .bill import (
+    AttentionCost,
+    Bill,
+    attention_costs,
+    causal_pairs,
+    crossover,
+    dense_pairs,
+    global_window_pairs,
+    layer_bill,
+    linear_cost,
+    pairs_cost,
+    strided_pairs,
+    window_pairs,
+)
+from .memory import (
+    H200,
+    MODEL_SHAPES,
+    ModelShape,
+    Traffic,
+    flash_blocks,
+    flash_traffic,
+    longest_dense,
+    standard_traffic,
+    tiled_bytes,
+    weights_bytes,
+)
 from .shapes import check_count
+
+__all__ = [
+    "H200",
+    "MODEL_SHAPES",
+    "AttentionCost",
+    "Bill",
+    "Cost",
+    "ModelShape",
+    "Operation",
+    "Traffic",
+    "attention_costs",
+    "attention_operations",
+    "causal_pairs",
+    "contiguous",
+    "convolution_operations",
+    "cost",
+    "crossover",
+    "dense_pairs",
+    "dilated",
+    "flash_blocks",
+    "flash_traffic",
+    "global_window_pairs",
+    "layer_bill",
+    "layer_costs",
+    "linear_cost",
+    "longest_chain",
+    "longest_dense",
+    "pairs_cost",
+    "path_length",
+    "product",
+    "recurrent_operations",
+    "standard_traffic",
+    "strided_pairs",
+    "tiled_bytes",
+    "weights_bytes",
+    "window_pairs",
+]
 
 
 @dataclass(frozen=True, eq=False)

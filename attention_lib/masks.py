@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .shapes import Mask, ShapeError, as_array, check_count
+from .shapes import Mask, ShapeError, as_array, check_count, describe, is_array
 
 Align = Literal["lower-right", "upper-left"]
 
@@ -51,6 +51,66 @@ def sliding_window_mask(
     if window is not None:
         near = abs(i - j) < check_count("window", window, least=1)
     return near & (j <= i) if causal else near
+
+
+def strided_mask(T: int, stride: int, S: int | None = None) -> Mask:
+    """Each query sees the last `stride` keys, itself counted, and every `stride`-th before: (T, S).
+
+    True where j <= i and either i - j < stride or stride divides i - j. i is counted from the lower
+    right. Raises ValueError for a stride below 1. Source: Child et al. 2019, section 4.2, "strided".
+    """
+    i, j = _positions(T, S)
+    stride = min(check_count("stride", stride, least=1), i.size + j.size + 1)
+    return (j <= i) & ((i - j < stride) | ((i - j) % stride == 0))
+
+
+def global_window_mask(
+    T: int, window: int | None, global_tokens: int, S: int | None = None, *, causal: bool = True
+) -> Mask:
+    """A sliding window, and the first `global_tokens` tokens, which see all and are seen by all.
+
+    (T, S), True where |i - j| < window or j < global_tokens or 0 <= i < global_tokens. Causal: and
+    j <= i, so that global tokens are seen by all, but see no later key. i is counted from the lower
+    right. Raises ValueError for a window below 1 or a number of tokens below 0.
+    Source: Beltagy et al. 2020, section 3.1.
+    """
+    i, j = _positions(T, S)
+    tokens = check_count("global_tokens", global_tokens)
+    wide = (
+        (j < tokens) | ((i >= 0) & (i < tokens)) | sliding_window_mask(T, window, S, causal=False)
+    )
+    return wide & (j <= i) if causal else wide
+
+
+def block_mask(
+    T: int, blocks: Mask, S: int | None = None, *, block_size: int, causal: bool = False
+) -> Mask:
+    """Every pair of each block of `block_size` queries and keys that `blocks` allows: (..., T, S).
+
+    `blocks` (..., ceil(T / block_size), ceil(S / block_size)) are booleans, True = may look; the last
+    blocks may be smaller. Causal: and j <= i, i counted from the lower right. Raises TypeError if
+    they are no booleans, ShapeError if their number is another, ValueError for a size below 1.
+    """
+    i, j = _positions(T, S)
+    check_blocks(blocks, len(i), j.size, block_size)
+    rows, columns = np.arange(len(i)) // block_size, np.arange(j.size) // block_size
+    allowed: Mask = blocks[..., rows[:, None], columns]
+    return allowed & (j <= i) if causal else allowed
+
+
+def check_blocks(blocks: Any, T: int, S: int, block_size: Any) -> None:
+    """Raise TypeError, ShapeError or ValueError unless `blocks` cover T queries and S keys."""
+    size = check_count("block_size", block_size, least=1)
+    if not is_array(blocks):
+        raise TypeError(f"blocks must be a NumPy array of booleans: found {describe(blocks)}")
+    if blocks.dtype != bool:
+        raise TypeError(f"blocks must be boolean, True = may look: found {blocks.dtype}")
+    expected = (-(-T // size), -(-S // size))
+    if blocks.shape[-2:] != expected:
+        raise ShapeError(
+            f"blocks must be (..., ceil(T / block_size), ceil(S / block_size)) = {expected}: "
+            f"blocks {blocks.shape}, T {T}, S {S}, block_size {size}"
+        )
 
 
 def padding_mask(lengths: npt.ArrayLike, S: int | None = None) -> Mask:

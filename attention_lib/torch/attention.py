@@ -96,6 +96,7 @@ def attend(
             )  # finite first, or softmax has NaN gradients there
             scores_TS = scores_TS.where(allowed, -math.inf).masked_fill(empty, 0)
             weights_TS = scores_TS.softmax(-1).where(allowed, 0)
+        del scores_TS  # as large as the weights
         kept_TS = weights_TS if drop is None else drop(weights_TS)
         out = read_values(kept_TS, v, allowed)
     return out.to(dtype), weights_TS.to(dtype)
