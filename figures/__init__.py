@@ -9,6 +9,7 @@ from typing import Any
 
 from .draw_bars import draw_bars, draw_shares
 from .draw_curves import draw_curves
+from .draw_heads import draw_heads
 from .draw_lines import draw_lines
 from .draw_weights import draw_scores, draw_weights
 from .look import panels
@@ -17,16 +18,19 @@ from .show import show
 
 # Loaded when first asked for, since a static figure needs no widget.
 _LIVE = {
+    "ExploreBill": ".explore_bill",
     "ExploreCheating": ".explore_cheating",
     "ExploreMachines": ".explore_machines",
     "ExplorePlane": ".explore_plane",
     "ExploreScaling": ".explore_scaling",
     "ExploreSentence": ".explore_sentence",
+    "ExploreTiles": ".explore_tiles",
 }
 
 __all__ = [
     "draw_bars",
     "draw_curves",
+    "draw_heads",
     "draw_lines",
     "draw_scores",
     "draw_shares",

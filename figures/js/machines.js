@@ -2,6 +2,7 @@
 
 import { CHART_STYLE, createChart } from "./chart.js";
 import { html, root, set, slider, svg, watch } from "./dom.js";
+import { createPlayer } from "./player.js";
 
 const TRAITS = ["tokens", "d", "step"];
 const WIDE = [64, 128, 256, 512, 1024];
@@ -118,38 +119,20 @@ function createCounter() {
 
 function render({ model, el }) {
   const get = (name) => model.get(name);
-  let timer = 0;
   const change = (changes) => {
     for (const [name, value] of Object.entries(changes)) model.set(name, value);
     model.save_changes();
   };
   const end = () => cost(get("tokens"), 1).recurrent.steps;
-  const stop = () => {
-    clearInterval(timer);
-    timer = 0;
-    set(play, { text: "play" });
-  };
-  const ahead = () => {
-    const step = Math.min(end(), get("step") + 1);
-    if (step >= end()) stop();
-    change({ step });
-  };
-  const toggle = () => {
-    if (timer) return stop();
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return change({ step: end() });
-    if (get("step") >= end()) change({ step: 0 });
-    timer = setInterval(ahead, PACE);
-    set(play, { text: "pause" });
-  };
+  const player = createPlayer({
+    get: () => get("step"),
+    end,
+    go: (step) => change({ step }),
+    pace: PACE,
+  });
   const button = (text, action) => html("button", { type: "button", onclick: action }, text);
-  const play = button("play", toggle);
-  const stepOnce = () => {
-    stop();
-    if (get("step") >= end()) change({ step: 0 });
-    else ahead();
-  };
   const restart = () => {
-    stop();
+    player.stop();
     change({ step: 0 });
   };
 
@@ -187,7 +170,7 @@ function render({ model, el }) {
       "div",
       { class: "controls" },
       tokens.node,
-      html("span", { class: "buttons" }, button("step", stepOnce), play, button("start again", restart)),
+      html("span", { class: "buttons" }, button("step", player.next), player.button, button("start again", restart)),
     ),
     html(
       "div",
@@ -256,7 +239,7 @@ function render({ model, el }) {
   const unwatch = watch(model, TRAITS, update);
   update();
   return () => {
-    clearInterval(timer);
+    player.stop();
     unwatch();
     el.replaceChildren();
   };

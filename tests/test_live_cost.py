@@ -1,0 +1,385 @@
+"""The figures of chapter 5, "where does the bill go" and "the tiles in motion"."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from attention_lib import attention
+from attention_lib.cost import crossover, layer_bill
+from attention_lib.tiled import tiled_attention
+from figures.explore_bill import MOST, WIDTHS, ExploreBill, large
+from figures.explore_tiles import SEED, SIDE, TOKENS, ExploreTiles, draw_example, keep, last_tile
+from figures.live import COLOURS, page
+
+from . import live_helpers
+from .live_helpers import data, node
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+HARD_SPACE = "\u00a0"
+
+
+def compute(cases: dict[str, Any]) -> dict[str, Any]:
+    """What the modules in figures/js make of the cases."""
+    done = node("vectors_cost.mjs", stdin=json.dumps(cases))
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def online(
+    scores: list[float | None], values: list[list[float]], size: int
+) -> list[dict[str, Any]]:
+    """What is kept before the first tile and after each, key by key; a hidden score is None."""
+    m, l, o = -math.inf, 0.0, [0.0] * len(values[0])  # noqa: E741
+    states: list[dict[str, Any]] = [
+        {"tile": -1, "m": m, "factor": 0.0, "added": 0.0, "l": l, "o": o}
+    ]
+    for tile in range(math.ceil(len(scores) / size)):
+        keys = range(tile * size, min(len(scores), (tile + 1) * size))
+        seen = [(score, key) for key in keys if (score := scores[key]) is not None]
+        if not seen:
+            continue
+        before, m = m, max(m, *(score for score, _ in seen))
+        factor = math.exp(before - m)
+        added = sum(math.exp(score - m) for score, _ in seen)
+        l = factor * l + added  # noqa: E741
+        o = [
+            factor * x + sum(math.exp(score - m) * values[key][c] for score, key in seen)
+            for c, x in enumerate(o)
+        ]
+        states.append({"tile": tile, "m": m, "factor": factor, "added": added, "l": l, "o": o})
+    return states
+
+
+@pytest.mark.needs("node")
+def test_javascript_tests_pass() -> None:
+    done = node("--test", "cost.test.mjs")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("make", [ExploreBill, ExploreTiles])
+def test_what_a_notebook_stores(make: Any) -> None:
+    live_helpers.check_stored(make(), make())
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("name", ["bill", "tiles"])
+def test_bundle_is_one_module(name: str) -> None:
+    live_helpers.check_bundle(name)
+
+
+@pytest.mark.needs("node")
+def test_the_page_counts_as_the_library_does() -> None:
+    sizes = [(100, 128), (2000, 512), (2048, 12288), (3072, 512), (131_071, 1536), (MOST, 16384)]
+    for (n, d), counted in zip(sizes, compute({"bills": sizes})["bills"], strict=True):
+        bill, twice = layer_bill(n, d), layer_bill(2 * n, d)
+        for part in ("projections", "feed_forward", "scores", "total"):
+            # The page counts in doubles: exact up to 2^53, then to their rounding.
+            assert counted[part] == pytest.approx(getattr(bill, part), rel=2.0**-52)
+            assert bill.total > 2**53 or counted[part] == getattr(bill, part)
+        assert counted["growth"] == pytest.approx(twice.total / bill.total, rel=1e-15)
+        assert counted["even"] == crossover(d)
+
+
+@pytest.mark.needs("node")
+def test_the_page_draws_the_same_example() -> None:
+    for seed, got in zip((SEED, 3), compute({"seeds": [SEED, 3]})["seeds"], strict=True):
+        for name, expected in zip("qkv", draw_example(seed), strict=True):
+            np.testing.assert_allclose(got[name], expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.needs("node")
+def test_each_step_is_that_of_online_softmax() -> None:
+    rng = np.random.default_rng(0)
+    cases = []
+    for keys, width, size, spread in (
+        (7, 3, 3, 1.0),
+        (11, 5, 4, 5.0),
+        (5, 1, 7, 1.0),
+        (13, 3, 1, 9.0),
+    ):
+        scores: list[float | None] = list(rng.normal(size=keys) * spread)
+        values = rng.normal(size=(keys, width)).tolist()
+        hidden: list[float | None] = list(scores)
+        hidden[2] = hidden[keys - 1] = None
+        if keys > 2 * size:
+            hidden[size : 2 * size] = [None] * size
+        cases += [{"scores": s, "values": values, "size": size} for s in (scores, hidden)]
+    skipped = 0
+    for case, got in zip(cases, compute({"walks": cases})["walks"], strict=True):
+        expected = online(**case)
+        skipped += math.ceil(len(case["scores"]) / case["size"]) + 1 - len(expected)
+        assert [state["tile"] for state in got] == [state["tile"] for state in expected]
+        assert (got[0]["m"], got[0]["l"]) == (None, 0)
+        for one, other in zip(got[1:], expected[1:], strict=True):
+            for name in ("m", "factor", "added", "l", "o"):
+                np.testing.assert_allclose(one[name], other[name], rtol=1e-12, atol=1e-15)
+        # The last state is what the library makes of all scores at once.
+        visible = [score is not None for score in case["scores"]]
+        bias = [[score or 0.0 for score in case["scores"]]]
+        q, k, v = np.zeros((1, 1)), np.zeros((len(visible), 1)), np.array(case["values"])
+        mask = np.array([visible])
+        out = np.array(got[-1]["o"]) / got[-1]["l"]
+        np.testing.assert_allclose(
+            out, attention(q, k, v, mask, bias=np.array(bias))[0], rtol=1e-12, atol=1e-14
+        )
+    assert skipped >= 5
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_query_ends_at_the_dense_answer(causal: bool) -> None:
+    q, k, v = draw_example()
+    dense = attention(q, k, v, causal=causal)
+    tiled, lse = tiled_attention(q[None], k[None], v[None], causal=causal, return_lse=True)
+    rows = [{"seed": SEED, "query": query, "causal": causal} for query in range(TOKENS)]
+    for query, got in enumerate(compute({"rows": rows})["rows"]):
+        states = got["states"]
+        assert len(states) == 1 + last_tile(query + 1, causal)
+        assert got["apart"] < 1e-14
+        np.testing.assert_allclose(got["out"], dense[query], rtol=1e-12, atol=1e-14)
+        answer = np.array(states[-1]["o"]) / states[-1]["l"]
+        np.testing.assert_allclose(answer, tiled[0, query], rtol=1e-12, atol=1e-14)
+        assert states[-1]["m"] + math.log(states[-1]["l"]) == pytest.approx(lse[0, query])
+        for step, state in enumerate(states[1:], 1):
+            kept = keep(query + 1, step, causal)
+            assert (kept.m, kept.l) == pytest.approx((state["m"], state["l"]), rel=1e-12)
+            np.testing.assert_allclose(kept.answer, np.array(state["o"]) / state["l"], rtol=1e-11)
+            assert kept.powers.sum() == pytest.approx(kept.l)
+
+
+def test_bill_at_rest() -> None:
+    figure = ExploreBill()
+    bill = layer_bill(2000, 512)
+    assert f"costs {bill.total / 1e9:.1f} billion FLOPs" in figure.summary()
+    assert f"scores and sum {bill.share:.1%}".replace("%", " %") in figure.summary()
+    assert "n = 6·d = 3,072. Twice the tokens: 2.79 times the bill" in figure.summary()
+    svg = figure.resting_svg()
+    assert f"<desc>{figure.summary()}</desc>" in svg
+    assert svg.count("<rect") == 1 + 3 + 2 * 3
+    for shown in ("8.19 G", "32.8 G", "8.39 G", "16.8 G", "4.19 G", "20.8 G", "57.9 G", "× 2.79"):
+        assert f">{shown}</text>" in svg
+    assert svg.count(">× 2</text>") == 2
+    assert svg.count(">× 4</text>") == 1
+    assert "× 2.05" in ExploreBill(2000, d=12288).resting_svg()
+    assert large(999_499_999) == "999 M"
+    assert large(999_500_000, long=True) == "1.00 billion"
+
+
+def test_tiles_at_rest() -> None:
+    figure = ExploreTiles()
+    before, now = keep(14, 2, False), keep(14, 3, False)
+    factor = math.exp(before.m - now.m)
+    assert factor < 0.5
+    rescaled = f"exp({before.m:.2f} − {now.m:.2f}) = {factor:.2f}"
+    assert f"multiplied by {rescaled} before it is added" in figure.summary()
+    assert f"sum of exp(score − m) {now.l:.2f}." in figure.summary()
+    svg = figure.resting_svg()
+    assert f"rescale by {rescaled}</text>" in svg
+    assert f">m = {now.m:.2f}</text>" in svg
+    # What is printed agrees to both digits: a reader may do the sum.
+    shown = [round(x, 2) for x in (factor, before.l, now.l - factor * before.l, now.l)]
+    assert round(shown[0] * shown[1] + shown[2], 2) == shown[3]
+    assert f"sum: l = {shown[0]} · {shown[1]} + {shown[2]} = {shown[3]}</text>" in svg
+    assert svg.count(f'fill="{COLOURS[1]}"') == SIDE
+    assert svg.count(f'fill="{COLOURS[0]}"') == 2 * SIDE
+
+
+def test_tiles_at_rest_elsewhere() -> None:
+    assert "read none of 6 tiles" in ExploreTiles(step=0).summary()
+    assert "m = −∞" in ExploreTiles(step=0).resting_svg()
+    assert "It is the first." in ExploreTiles(step=1).summary()
+    assert "It holds no larger score, and nothing is rescaled." in ExploreTiles(step=2).summary()
+    assert "after tile 4 of 4" in ExploreTiles(14, step=4, causal=True).summary()
+    skipping = ExploreTiles(14, step=4, causal=True).resting_svg()
+    assert skipping.count('stroke-dasharray="2 3"/>') == 1
+    assert skipping.count(f'fill="{COLOURS[1]}"') == 2  # keys 13 and 14 of tile 4
+    negative = next(i for i in range(1, TOKENS + 1) if keep(i, 1, True).m < 0)
+    assert "m = −" in ExploreTiles(negative, step=1, causal=True).resting_svg()
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "complaint"),
+    [
+        (ExploreBill, {"n": 99}, "n must be from 100 to 1,000,000: found 99"),
+        (ExploreBill, {"n": MOST + 1}, "found 1000001"),
+        (ExploreBill, {"d": 500}, "d must be one of 128, 192, 256, .*, 16384: found 500"),
+        (ExploreTiles, {"query": 0}, "query must be from 1 to 24: found 0"),
+        (ExploreTiles, {"query": 25}, "found 25"),
+        (ExploreTiles, {"step": 7}, "step must be from 0 to 6: found 7"),
+        (ExploreTiles, {"step": 5, "causal": True}, "step must be from 0 to 4: found 5"),
+    ],
+)
+def test_they_refuse_what_is_not_there(
+    make: Any, arguments: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        make(**arguments)
+
+
+def test_the_page_has_the_same_widths() -> None:
+    source = (live_helpers.ROOT / "figures" / "js" / "bill.js").read_text(encoding="utf-8")
+    assert f"const WIDTHS = {list(WIDTHS)};" in source
+
+
+@pytest.fixture(scope="module")
+def notebook(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    pytest.importorskip("jupyterlab")
+    cells = (
+        "from figures.explore_bill import ExploreBill\nExploreBill()",
+        "from figures.explore_tiles import ExploreTiles\nExploreTiles(step=0)",
+    )
+    with live_helpers.live_notebook(browser, tmp_path_factory.mktemp("lab"), cells) as opened:
+        yield opened
+
+
+def rows(page: Page) -> list[list[str]]:
+    """The cells of the bill's table."""
+    lines = page.locator(".live-bill tr").all()
+    return [[text.strip() for text in line.locator("th, td").all_inner_texts()] for line in lines]
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+def test_bill_by_keyboard_in_jupyterlab(notebook: Page) -> None:
+    figure = notebook.locator(".live-bill")
+    bill = layer_bill(2000, 512)
+    assert [data(figure, name) for name in ("n", "d", "total")] == ["2000", "512", str(bill.total)]
+    assert float(data(figure, "growth")) == pytest.approx(2.7886, abs=1e-4)
+    tokens = figure.get_by_role("slider", name="tokens")
+    tokens.focus()
+    for _ in range(4):
+        notebook.keyboard.press("ArrowRight")
+    assert data(figure, "n") == str(crossover(512))
+    assert tokens.get_attribute("aria-valuetext") == "3,072"
+    label = figure.locator(".shares").get_attribute("aria-label") or ""
+    assert "scores and sum cost as much as all the rest" in label
+    figure.get_by_role("slider", name="width").focus()
+    notebook.keyboard.press("End")
+    bill, twice = layer_bill(3072, 16384), layer_bill(6144, 16384)
+    assert data(figure, "d") == "16384"
+    assert data(figure, "total") == str(bill.total)
+    head, scores, *_, together = rows(notebook)
+    assert head[1:] == ["3,072", "6,144", "times"]
+    assert scores[1:3] == [large(cost.scores).replace(" ", HARD_SPACE) for cost in (bill, twice)]
+    assert scores[3] == f"×{HARD_SPACE}4"
+    assert together[3] == f"×{HARD_SPACE}{twice.total / bill.total:.2f}"
+    words = figure.locator(".word").all_text_contents()
+    assert words[2] == f"scores and sum {100 * bill.share:.1f}{HARD_SPACE}%"
+    widths = (
+        figure.locator(".track")
+        .last.locator("b")
+        .evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
+    )
+    assert widths[2] / sum(widths) == pytest.approx(twice.share, abs=0.01)
+    says = figure.locator(".says").inner_text().replace(HARD_SPACE, " ")
+    assert f"costs {bill.total / 1e12:.1f} trillion FLOPs" in says
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+def test_the_pointer_chooses_the_tokens(notebook: Page) -> None:
+    figure = notebook.locator(".live-bill")
+    chart = figure.locator(".shares")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    for share, n in ((0.05, "100"), (0.99, str(MOST))):
+        notebook.mouse.click(box["x"] + share * box["width"], box["y"] + 0.5 * box["height"])
+        assert data(figure, "n") == n
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+def test_tiles_by_keyboard_in_jupyterlab(notebook: Page) -> None:
+    figure = notebook.locator(".live-tiles")
+    says = figure.locator(".says")
+    time = figure.get_by_role("slider", name="tiles read")
+    assert says.inner_text().startswith("Nothing of query 14 has been read")
+    time.focus()
+    for _ in range(3):
+        notebook.keyboard.press("ArrowRight")
+    kept = keep(14, 3, False)
+    assert [float(data(figure, name)) for name in "ml"] == pytest.approx([kept.m, kept.l], abs=1e-4)
+    assert time.get_attribute("aria-valuetext") == "3 of 6"
+    assert figure.locator(".power.now").count() == SIDE
+    assert figure.locator(".tile.now").count() == 1
+    assert figure.locator(".rescaled output").inner_text() == "= 0.46"
+    answers = figure.locator(".gauge output").all_inner_texts()
+    assert answers == [f"{x:.2f}".replace("-", "−") for x in kept.answer]
+    figure.get_by_role("radio", name="off").focus()
+    notebook.keyboard.press("ArrowRight")
+    assert data(figure, "causal") == "true"
+    assert figure.locator(".tile.skipped").count() == 15
+    assert time.get_attribute("max") == "4"
+    figure.get_by_role("button", name="step").focus()
+    notebook.keyboard.press("Enter")
+    assert "Tiles 5 and 6 hold later keys only: skipped" in says.inner_text()
+    assert says.inner_text().endswith("o / l differs from softmax at once by 0.0000.")
+    q, k, v = draw_example()
+    dense = np.asarray(attention(q, k, v, causal=True))[13]
+    answers = figure.locator(".gauge output").all_inner_texts()
+    assert answers == [f"{x:.2f}".replace("-", "−") for x in dense]
+    query = figure.get_by_role("slider", name="query")
+    query.focus()
+    notebook.keyboard.press("Home")
+    assert [data(figure, name) for name in ("query", "step")] == ["1", "1"]
+    figure.get_by_role("button", name="play").focus()
+    notebook.keyboard.press("Enter")
+    assert data(figure, "step") == "0"
+    figure.get_by_role("button", name="pause").wait_for()
+    notebook.wait_for_function("document.querySelector('.live-tiles').dataset.step === '1'")
+    figure.get_by_role("button", name="play").wait_for()
+    assert "Scores in tiles" in (figure.locator(".board").get_attribute("aria-label") or "")
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+def test_the_pointer_chooses_query_and_tile(notebook: Page) -> None:
+    figure = notebook.locator(".live-tiles")
+    figure.get_by_role("radio", name="off").check(force=True)
+    board = figure.locator(".board")
+    elements = figure.locator("*").count()
+    for row, column, expected in ((5, 2, ["21", "3"]), (0, 5, ["1", "6"])):
+        rim = board.locator(".rim").nth(row * TOKENS // SIDE + column)
+        rim.scroll_into_view_if_needed()
+        box = rim.bounding_box()
+        assert box is not None
+        notebook.mouse.click(box["x"] + 6, box["y"] + 6)
+        assert [data(figure, name) for name in ("query", "step")] == expected
+    assert figure.locator("*").count() == elements
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("make", [ExploreBill, ExploreTiles])
+def test_page_from_the_file_system(
+    browser: Browser, tmp_path: Path, make: Any, scheme: str
+) -> None:
+    path = tmp_path / "page.html"
+    figure = make()
+    path.write_text(page(figure), encoding="utf-8")
+    with live_helpers.checked_page(browser, path.as_uri(), figure.name, scheme) as live:
+        if figure.name == "tiles":
+            # Nothing moves for a reader who asked for that: play shows the end at once.
+            live.get_by_role("button", name="play").click()
+            assert data(live, "step") == "6"
+        else:
+            # The longest numbers, too, fit a narrow screen.
+            for slider in live.get_by_role("slider").all():
+                slider.press("End")
+            assert [data(live, name) for name in "nd"] == [str(MOST), str(WIDTHS[-1])]
+            live.page.set_viewport_size({"width": 320, "height": 640})
+            assert live.page.evaluate("document.documentElement.scrollWidth") == 320
+        assert live_helpers.left_behind(live.page, figure) == [0, 0]
