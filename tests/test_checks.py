@@ -13,7 +13,13 @@ import torch
 
 from attention_lib.checks import Exercise, check, diagnose, exercises
 from attention_lib.checks.engine import Array, Case, Output, parts
-from tests import mutants_chapter01, mutants_chapter02, mutants_chapter03
+from tests import (
+    mutants_chapter01,
+    mutants_chapter02,
+    mutants_chapter03,
+    mutants_chapter04,
+    mutants_chapter05,
+)
 from tests.answers import Answer, Function, softmax
 from tests.mutants_chapter01 import attention_with, many_minus_infinity, one_in_a_line
 from tests.mutants_chapter03 import cached_plain, mask_plain
@@ -22,6 +28,8 @@ ANSWERS: list[Answer] = [
     *mutants_chapter01.ANSWERS,
     *mutants_chapter02.ANSWERS,
     *mutants_chapter03.ANSWERS,
+    *mutants_chapter04.ANSWERS,
+    *mutants_chapter05.ANSWERS,
 ]
 EXERCISES = exercises()
 SDPA = "scaled_dot_product_attention"
@@ -58,7 +66,7 @@ def outputs(exercise: Exercise, fn: Function, cases: Sequence[Case]) -> list[Out
         try:
             with np.errstate(all="ignore"):
                 result = fn(*(copy(value) for value in case))
-        except ValueError:
+        except (ValueError, IndexError):
             results.append(None)
         else:
             several = bool(exercise.returns)
@@ -77,6 +85,10 @@ def changed(output: Output, change: Callable[[Array], Any]) -> Iterator[Output]:
         return
     for place, array in enumerate(output):
         yield (*output[:place], change(array), *output[place + 1 :])
+
+
+def same(found: Output, expected: Output) -> bool:
+    return all(map(np.array_equal, parts(found), parts(expected)))
 
 
 def with_settings(exercise: Exercise, settings: dict[str, str]) -> Function:
@@ -133,7 +145,7 @@ def test_all_wrong_settings_can_be_told_apart(exercise: Exercise, seeds: int) ->
             assert found.advice == exercise.settings[next(iter(wrong))][next(iter(wrong.values()))]
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [31, pytest.param(1, marks=pytest.mark.slow)])
 @per_exercise
 def test_no_pair_of_mistakes_is_accepted(exercise: Exercise, step: int) -> None:
     """Nor explained by more mistakes than it has; a pair may equal a simpler or another one."""
@@ -176,11 +188,11 @@ def test_an_answer_wrong_only_under_a_mask_hears_about_the_mask(
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda right: right + 1e-3,
+        pytest.param(lambda right: right + 1e-3, marks=pytest.mark.slow),
         lambda right: right * 1.001,
         lambda right: np.zeros_like(right),
-        lambda right: np.full_like(right, right.mean()),
-        lambda right: right[::-1],
+        pytest.param(lambda right: np.full_like(right, right.mean()), marks=pytest.mark.slow),
+        lambda right: right[::-1] if right.ndim else right,
         lambda right: np.where(np.arange(right.size).reshape(right.shape) == 0, np.nan, right),
     ],
     ids=["shifted", "stretched", "zeros", "constant", "reversed", "one NaN"],
@@ -190,15 +202,17 @@ def test_near_values_are_not_right(
 ) -> None:
     for seed in range(seeds):
         cases = exercise.cases(seed)
-        spoiled = (changed(exercise.reference(*case), spoil) for case in cases)
-        for found in zip(*spoiled, strict=True):
-            assert not diagnose(exercise, cases, found).ok
+        rights = [exercise.reference(*case) for case in cases]
+        for found in zip(*(changed(right, spoil) for right in rights), strict=True):
+            if not all(map(same, found, rights)):  # a single number, reversed, is itself
+                assert not diagnose(exercise, cases, found).ok
 
 
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 @per_exercise
-def test_one_wrong_case_is_enough(exercise: Exercise) -> None:
+def test_one_wrong_case_is_enough(exercise: Exercise, step: int) -> None:
     cases = exercise.cases(1)
-    for spoiled in range(len(cases)):
+    for spoiled in range(0, len(cases), step):
         right: list[Output | None] = [exercise.reference(*case) for case in cases]
         right[spoiled] = None
         diagnosis = diagnose(exercise, cases, right)

@@ -61,7 +61,7 @@ class Exercise:
     def shapes(self, case: Case) -> str:
         """The arguments of one case for the reader: `q (3, 7), k (5, 7)`, or `T = 3, S = 5`."""
         return ", ".join(
-            f"{name} {value.shape}" if isinstance(value, np.ndarray) else f"{name} = {value}"
+            f"{name} {value.shape}" if isinstance(value, np.ndarray) else f"{name} = {value:.4g}"
             for name, value in zip(self.names(), case, strict=False)
         )
 

@@ -141,7 +141,13 @@ def _weigh(scores: Array, softmax: str) -> Array:
             sums = weights.sum(axis=-1, keepdims=True)
             weights = weights / np.where(sums > 0, sums, 1.0)  # who sees nothing gets zeros
         case _:
-            axes = {"queries": -2, "axis 1": 1, "everything": None}
+            axes: dict[str, int | tuple[int, int] | None] = {
+                "queries": -2,
+                "heads": 0,
+                "axis 1": 1,
+                "matrix": (-2, -1),
+                "everything": None,
+            }
             weights = np.exp(scores - scores.max())
             weights /= weights.sum(axis=axes.get(softmax, -1), keepdims=True)
     return weights
