@@ -102,18 +102,20 @@ def initial_weights(
     answers: int = len(ANSWERS),
     max_length: int = MAX_LENGTH,
     feed_forward: int = 0,
+    embedding_std: float | None = None,
 ) -> dict[str, Array]:
     """Weights as they are before training, float32, by name.
 
-    Embeddings and positions are normal with standard deviation 2/sqrt(d_model); matrices and
-    biases are uniform within 1/sqrt(rows), as torch.nn.Linear draws them; norms start at 1 and 0.
+    Embeddings and positions are normal with standard deviation `embedding_std`, 2/sqrt(d_model) by
+    default (torch.nn.Embedding: 1); matrices and biases are uniform within 1/sqrt(rows), as
+    torch.nn.Linear draws them; norms start at 1 and 0.
     `feed_forward` is the width of the layer that follows each attention, 0 for none.
     Raises ValueError if `heads` does not divide `d_model`.
     """
     if d_model % heads:
         raise ValueError(f"heads must divide d_model: d_model {d_model}, heads {heads}")
     rng = np.random.default_rng(check_count("seed", seed))
-    spread = 2 / math.sqrt(d_model)
+    std = 2 / math.sqrt(d_model) if embedding_std is None else embedding_std
     tensors: dict[str, Array] = {}
 
     def add_norm(name: str) -> None:
@@ -122,8 +124,8 @@ def initial_weights(
     def add_uniform(name: str, rows: int, *shape: int) -> None:
         tensors[name] = rng.uniform(-1, 1, shape) / math.sqrt(rows)
 
-    tensors["embedding"] = rng.normal(0, spread, (words, d_model))
-    tensors["position"] = rng.normal(0, spread, (max_length, d_model))
+    tensors["embedding"] = rng.normal(0, std, (words, d_model))
+    tensors["position"] = rng.normal(0, std, (max_length, d_model))
     for layer in range(layers):
         add_norm(f"layer.{layer}.norm")
         for name in ("W_Q", "W_K", "W_V", "W_O"):
@@ -142,10 +144,10 @@ def initial_weights(
 
 
 class Encoder:
-    """A pre-norm encoder of attention layers that names the noun a pronoun stands for.
+    """A pre-norm encoder of attention layers, with one score for each answer at each position.
 
     words: the vocabulary, index = token. answers: what the logits score. pointing_head: the
-    (layer, head) that looks from the pronoun to its noun, if one was chosen. recipe: how it was made.
+    (layer, head) that looks from a pronoun to its noun, if one was chosen. recipe: how it was made.
     """
 
     def __init__(
@@ -190,7 +192,7 @@ class Encoder:
 
     @classmethod
     def load(cls, name: str | Path) -> "Encoder":
-        """Load shipped weights by name, such as "pronoun-0", or a .safetensors file by path.
+        """Load shipped weights by name, "pronoun-0" or "heads-0", or a .safetensors file by path.
 
         Raises ValueError for an unknown name, listing those that are shipped.
         """
@@ -200,17 +202,23 @@ class Encoder:
         if path.suffix != ".safetensors":
             path = WEIGHTS / f"{name}.safetensors"
         if not path.is_file():
-            shipped = sorted(file.stem for file in WEIGHTS.glob("pronoun*.safetensors"))
+            shipped = [
+                file.stem
+                for family in ("pronoun", "heads")
+                for file in sorted(WEIGHTS.glob(f"{family}-*.safetensors"))
+            ]
             raise ValueError(f"no weights {str(name)!r}; shipped are {', '.join(shipped)}")
         try:
             with safe_open(path, framework="numpy") as file:
                 about = file.metadata()
                 weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-            layer, head = json.loads(about["pointing_head"])
-            heads, words, answers = (
-                json.loads(about[key]) for key in ("heads", "words", "answers")
+            heads, words, answers, pointing, recipe = (
+                json.loads(about[key])
+                for key in ("heads", "words", "answers", "pointing_head", "recipe")
             )
-            recipe = json.loads(about["recipe"])
+            if pointing is not None:
+                layer, head = pointing
+                pointing = (layer, head)
         except (SafetensorError, TypeError, ValueError, KeyError) as error:
             raise ValueError(f"{path} holds no encoder: {error!r}") from error
         return cls(
@@ -218,17 +226,17 @@ class Encoder:
             heads=heads,
             words=words,
             answers=answers,
-            pointing_head=(layer, head),
+            pointing_head=pointing,
             recipe=recipe,
         )
 
     def untrained(self) -> "Encoder":
         """The same encoder as it was before its first training step, by the seed in its recipe."""
-        seed = self.recipe.get("seed")
-        if not isinstance(seed, int):
+        seed, std = self.recipe.get("seed"), self.recipe.get("embedding_std")
+        if not isinstance(seed, int) or not isinstance(std, float | None):
             raise ValueError("the recipe of this encoder names no seed")
         return Encoder(
-            initial_weights(seed, heads=self.heads, **self._sizes),
+            initial_weights(seed, heads=self.heads, embedding_std=std, **self._sizes),
             heads=self.heads,
             words=self.words,
             answers=self.answers,
@@ -279,12 +287,12 @@ class Encoder:
         seen: list[tuple[Array, Array, Array, Array]] = []
         for layer in range(self.layers):
             here = [edit for edit in edits if edit.layer == layer]
-            update, inside = self._attend(layer, self._norm(x, f"layer.{layer}.norm"), here, twins)
+            update, inside = self._attend(layer, self.norm(x, f"layer.{layer}.norm"), here, twins)
             seen.append(inside)
             x = x + update
             if f"layer.{layer}.feed_forward.W_in" in self.tensors:
-                x = x + self._feed_forward(x, f"layer.{layer}.feed_forward")
-        logits = self._norm(x, "norm") @ self.tensors["W_answer"] + self.tensors["b_answer"]
+                x = x + self.feed_forward(x, f"layer.{layer}.feed_forward")
+        logits = self.norm(x, "norm") @ self.tensors["W_answer"] + self.tensors["b_answer"]
         q, k, v, weights = zip(*seen, strict=True)
         return Run(words, self.answers, q, k, v, weights, logits)
 
@@ -306,14 +314,14 @@ class Encoder:
                 out[edit.head] = 0
         return merge_heads(out) @ self.tensors[f"layer.{layer}.W_O"], (q, k, v, weights)
 
-    def _feed_forward(self, x: Array, name: str) -> Array:
-        """Norm, linear, ReLU, linear, for each token alone."""
-        hidden = self._norm(x, f"{name}.norm") @ self.tensors[f"{name}.W_in"]
+    def feed_forward(self, x: Array, name: str) -> Array:
+        """Norm, linear, ReLU, linear, for each token of x (..., d) alone, by the weights `name`."""
+        hidden = self.norm(x, f"{name}.norm") @ self.tensors[f"{name}.W_in"]
         hidden = np.maximum(hidden + self.tensors[f"{name}.b_in"], 0)
         return hidden @ self.tensors[f"{name}.W_out"] + self.tensors[f"{name}.b_out"]
 
-    def _norm(self, x: Array, name: str) -> Array:
-        """Layer normalisation (Ba et al. 2016) of each token."""
+    def norm(self, x: Array, name: str) -> Array:
+        """Layer normalisation of each token of x (..., d), by the weights `name` (Ba et al. 2016)."""
         centred = x - x.mean(-1, keepdims=True)
         variance = (centred * centred).mean(-1, keepdims=True)
         unit = centred / np.sqrt(variance + np.float32(1e-5))

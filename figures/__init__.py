@@ -1,7 +1,7 @@
 """Figures: static ones drawn from arrays, and live ones that compute in the page.
 
-Static: draw_*(arrays, ax=None) -> Axes; show(ax, alt="…") displays it. Live: ExploreSentence,
-ExplorePlane. Nothing here computes attention; that is `attention_lib`'s.
+Static: draw_*(arrays, ax=None) -> Axes; show(ax, alt="…") displays it. Live: Explore*, such as
+ExploreHeads. Nothing here computes attention; that is `attention_lib`'s.
 """
 
 from importlib import import_module
@@ -20,6 +20,7 @@ from .show import show
 _LIVE = {
     "ExploreBill": ".explore_bill",
     "ExploreCheating": ".explore_cheating",
+    "ExploreHeads": ".explore_heads",
     "ExploreMachines": ".explore_machines",
     "ExplorePlane": ".explore_plane",
     "ExploreScaling": ".explore_scaling",

@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.patches import PathPatch
 
 import figures
@@ -39,6 +40,9 @@ DRAWN: dict[str, Callable[[], Axes]] = {
         np.arange(5), {"up": np.arange(5), "down": -np.arange(5)}, xlabel="x", ylabel="y"
     ),
     "bars": lambda: figures.draw_bars(["a", "b"], {"one": [1, 2], "two": [3, 4]}, ylabel="y"),
+    "heads": lambda: figures.draw_heads(
+        np.arange(24.0).reshape(2, 3, 4) - 2, np.full((2, 3, 4), 0.5), relations="abcd"
+    ),
     "shares": lambda: figures.draw_shares(["a", "b"], [0.2, 1], [[0.1, 0.3], [0.9, 1]], xlabel="x"),
 }
 
@@ -185,3 +189,13 @@ def test_a_quiz_answers_to_the_keyboard(
     tab.get_by_text("One less.").wait_for()
     tab.keyboard.press("ArrowDown")
     tab.get_by_text("Yes.").wait_for()
+
+
+def test_a_head_without_which_nothing_is_lost_has_no_dot() -> None:
+    rise = np.zeros((2, 3, 4))
+    rise[1, 2, 3], rise[0, 1, 0] = 2, 0.5
+    ax = figures.draw_heads(rise, np.ones_like(rise), relations="abcd")
+    dots = ax.collections[-1]
+    assert isinstance(dots, PathCollection)
+    assert np.asarray(dots.get_offsets()).tolist() == [[0, 1], [3, 5]]
+    assert dots.get_sizes()[1] == pytest.approx(4 * dots.get_sizes()[0])

@@ -83,6 +83,76 @@ def test_a_copy_keeps_mode_dtype_and_dropout_and_shares_nothing() -> None:
     assert torch.equal(theirs.in_proj_weight, before)
 
 
+@pytest.mark.parametrize(
+    ("bias", "d_context", "d_values"),
+    list(itertools.product([False, True], [None, 9], [None, 13])),
+)
+def test_torch_agrees_with_weights_copied_into_it(
+    bias: bool, d_context: int | None, d_values: int | None
+) -> None:
+    """Outputs, each head's weights, and the gradients of inputs and of all weights, in float64."""
+    sizes: dict[str, Any] = {"bias": bias, "d_context": d_context, "d_values": d_values}
+    ours = MultiHeadAttention(D, 2, rng=3, **sizes).double()
+    state = torch.random.get_rng_state()
+    theirs = ours.to_torch()
+    assert torch.equal(state, torch.random.get_rng_state())
+    mask = randn(T, S, seed=4) > -0.8
+    mask[:, 0] = True
+    inputs = [
+        randn(B, T, D, seed=1, dtype=FLOAT64),
+        randn(B, S, d_context or D, seed=2, dtype=FLOAT64),
+        randn(B, S, d_values or D, seed=3, dtype=FLOAT64),
+    ]
+    mine, yours = ([x.clone().requires_grad_() for x in inputs] for _ in range(2))
+    out, weights = both(ours, mine[0], mine[1], mask, values=mine[2])
+    expected, theirs_weights = theirs(*yours, attn_mask=~mask, average_attn_weights=False)
+    torch.testing.assert_close(expected, out, rtol=0, atol=1e-13)
+    torch.testing.assert_close(theirs_weights, weights, rtol=0, atol=1e-13)
+
+    d_out = randn(B, T, D, seed=5, dtype=FLOAT64)
+    torch.autograd.backward(out, d_out)
+    torch.autograd.backward(expected, d_out)
+    for one, two in zip(mine, yours, strict=True):
+        torch.testing.assert_close(one.grad, two.grad, rtol=0, atol=1e-12)
+    back = MultiHeadAttention.from_torch(theirs)
+    for name, weight in ours.named_parameters():
+        assert torch.equal(weight, back.get_parameter(name)), name
+    with torch.no_grad():  # then its gradients are copied back in place of its weights
+        for parameter in theirs.parameters():
+            assert parameter.grad is not None
+            parameter.copy_(parameter.grad)
+    grads = MultiHeadAttention.from_torch(theirs)
+    for name, weight in ours.named_parameters():
+        assert weight.grad is not None
+        torch.testing.assert_close(grads.get_parameter(name), weight.grad, rtol=0, atol=1e-12)
+
+
+def test_a_copy_in_torch_keeps_mode_dtype_and_dropout_and_shares_nothing() -> None:
+    ours = MultiHeadAttention(D, 2, bias=True, dropout=0.25, rng=3).double().eval()
+    theirs = ours.to_torch()
+    assert (theirs.training, theirs.dropout, theirs.batch_first) == (False, 0.25, True)
+    assert theirs.out_proj.weight.dtype == FLOAT64
+    assert all(p.requires_grad and p.is_leaf for p in theirs.parameters())
+    before = ours.W_Q.clone(), ours.b_O.clone()  # type: ignore[union-attr]
+    for parameter in theirs.parameters():
+        nn.init.zeros_(parameter)
+    assert torch.equal(ours.W_Q, before[0])
+    assert torch.equal(ours.b_O, before[1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ({"kv_heads": 1}, r"heads 2, kv_heads 1, H·d_k 22, H·d_v 22"),
+        ({"d_k": 7}, r"share d_model = 22: found .* H·d_k 14, H·d_v 22"),
+        ({"d_v": 13}, r"H·d_k 22, H·d_v 26"),
+    ],
+)
+def test_what_torch_has_no_place_for(sizes: dict[str, int], found: str) -> None:
+    with pytest.raises(ValueError, match=found):
+        MultiHeadAttention(D, 2, rng=0, **sizes).to_torch()  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("option", ["add_bias_kv", "add_zero_attn"])
 def test_what_cannot_be_copied(option: str) -> None:
     with pytest.raises(ValueError, match="add_bias_kv and add_zero_attn"):

@@ -17,7 +17,8 @@ from .attention import attend, check_attention, check_tensor, padding_mask, soft
 Rng = int | np.integer[Any] | torch.Generator
 
 
-def _generator(rng: Rng) -> torch.Generator:
+def as_generator(rng: Rng) -> torch.Generator:
+    """The Generator of a seed, or the one given. Raises TypeError or ValueError for what is neither."""
     if isinstance(rng, torch.Generator):
         return rng
     seed = check_count("rng, a seed or a torch.Generator,", rng)
@@ -26,7 +27,7 @@ def _generator(rng: Rng) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def _uniform(rows: int, shape: tuple[int, ...], rng: torch.Generator) -> nn.Parameter:
+def uniform(rows: int, shape: tuple[int, ...], rng: torch.Generator) -> nn.Parameter:
     """Starting weights, uniform within 1/sqrt(rows), as torch.nn.Linear draws them."""
     limit = 1 / math.sqrt(rows)
     return nn.Parameter(torch.empty(shape).uniform_(-limit, limit, generator=rng))
@@ -98,7 +99,7 @@ class MultiHeadAttention(nn.Module):
         d_context = self.d_model if d_context is None else check_count("d_context", d_context, 1)
         d_values = self.d_model if d_values is None else check_count("d_values", d_values, 1)
         self.dropout = float(dropout)
-        self.rng = _generator(rng)
+        self.rng = as_generator(rng)
         sizes = {
             "Q": (self.d_model, self.heads * d_k),
             "K": (d_context, self.kv_heads * d_k),
@@ -106,8 +107,8 @@ class MultiHeadAttention(nn.Module):
             "O": (self.heads * d_v, self.d_model),
         }
         for name, (rows, columns) in sizes.items():
-            setattr(self, f"W_{name}", _uniform(rows, (rows, columns), self.rng))
-            b = _uniform(rows, (columns,), self.rng) if bias else None
+            setattr(self, f"W_{name}", uniform(rows, (rows, columns), self.rng))
+            b = uniform(rows, (columns,), self.rng) if bias else None
             self.register_parameter(f"b_{name}", b)
 
     @classmethod
@@ -151,6 +152,42 @@ class MultiHeadAttention(nn.Module):
         ).to(module.out_proj.weight)
         copy.load_state_dict(state)
         return copy.train(module.training)
+
+    def to_torch(self) -> nn.MultiheadAttention:
+        """Copy this into a torch.nn.MultiheadAttention, batch first; undoes `from_torch`.
+
+        Weights, biases, dtype, device and dropout are copied. There a mask hides where it is True.
+        Raises ValueError for grouped heads, and for heads whose widths do not add up to d_model:
+        that module has neither.
+        """
+        widths = self.W_Q.shape[1], len(self.W_O)
+        if self.kv_heads != self.heads or widths != (self.d_model, self.d_model):
+            raise ValueError(
+                f"torch.nn.MultiheadAttention has heads that share d_model = {self.d_model}: found "
+                f"heads {self.heads}, kv_heads {self.kv_heads}, H·d_k {widths[0]}, H·d_v {widths[1]}"
+            )
+        # Made without drawing weights, which torch would take from its global state.
+        copy: nn.MultiheadAttention = nn.utils.skip_init(  # type: ignore[no-untyped-call]
+            nn.MultiheadAttention,
+            self.d_model,
+            self.heads,
+            dropout=self.dropout,
+            bias=self.b_O is not None,
+            kdim=len(self.W_K),
+            vdim=len(self.W_V),
+            batch_first=True,
+            device=self.W_O.device,
+            dtype=self.W_O.dtype,
+        )
+        weights = {f"{name.lower()}_proj_weight": getattr(self, f"W_{name}").mT for name in "QKV"}
+        if copy.in_proj_weight is not None:
+            weights = {"in_proj_weight": torch.cat([*weights.values()])}
+        weights["out_proj.weight"] = self.W_O.mT
+        if self.b_Q is not None and self.b_K is not None and self.b_V is not None:
+            weights["in_proj_bias"] = torch.cat((self.b_Q, self.b_K, self.b_V))
+            weights["out_proj.bias"] = self.b_O
+        copy.load_state_dict(weights)
+        return copy.train(self.training)
 
     def forward(
         self,
@@ -209,6 +246,20 @@ def _check_tokens(name: str, x: Tensor, W: Tensor) -> None:
         raise TypeError(f"{name} and the weights must share a dtype: {x.dtype}, {W.dtype}")
 
 
+def check_words(name: str, tokens: Any, words: int) -> None:
+    """Raise TypeError, ShapeError or ValueError unless `tokens` (B, T) are integers below `words`."""
+    if not isinstance(tokens, Tensor) or tokens.dtype not in (torch.int32, torch.int64):
+        kind = tokens.dtype if isinstance(tokens, Tensor) else describe(tokens)
+        raise TypeError(f"{name} must be a torch tensor of int32 or int64: found {kind}")
+    if tokens.ndim != 2:
+        raise ShapeError(f"{name} must be (B, T): {name} {tuple(tokens.shape)}")
+    if tokens.is_meta:  # which holds no numbers
+        return
+    unknown = tokens[(tokens < 0) | (tokens >= words)]
+    if len(unknown):
+        raise ValueError(f"{name} must be from 0 to {words - 1}: found {int(unknown[0])}")
+
+
 class AdditiveAttention(nn.Module):
     """Scores v · tanh(W_Q query + W_K key): a small network in place of the dot product.
 
@@ -245,18 +296,23 @@ class AdditiveAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """norm, linear, ReLU, linear, for each token alone; starting weights as those of the attention."""
+    """norm, linear, ReLU, linear, for each token alone; starting weights as those of the attention.
 
-    def __init__(self, d_model: int, width: int, *, rng: torch.Generator) -> None:
+    norm: whether there is one; a block that norms its tokens behind the feed-forward needs none.
+    """
+
+    def __init__(
+        self, d_model: int, width: int, *, norm: bool = True, rng: torch.Generator
+    ) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = nn.LayerNorm(d_model) if norm else nn.Identity()
         self.W_in, self.b_in = (
-            _uniform(d_model, (d_model, width), rng),
-            _uniform(d_model, (width,), rng),
+            uniform(d_model, (d_model, width), rng),
+            uniform(d_model, (width,), rng),
         )
         self.W_out, self.b_out = (
-            _uniform(width, (width, d_model), rng),
-            _uniform(width, (d_model,), rng),
+            uniform(width, (width, d_model), rng),
+            uniform(width, (d_model,), rng),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -273,7 +329,7 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, d_model: int, heads: int, *, feed_forward: int = 0, rng: Rng) -> None:
         super().__init__()
-        rng = _generator(rng)
+        rng = as_generator(rng)
         self.norm = nn.LayerNorm(d_model)
         self.attention = MultiHeadAttention(d_model, heads, rng=rng)
         width = check_count("feed_forward", feed_forward)
@@ -375,16 +431,7 @@ class Encoder(nn.Module):
         Raises ValueError for more tokens than the encoder reads and for unknown ones, TypeError or
         ShapeError for what is no such tensor.
         """
-        if not isinstance(tokens, Tensor) or tokens.dtype not in (torch.int32, torch.int64):
-            kind = tokens.dtype if isinstance(tokens, Tensor) else describe(tokens)
-            raise TypeError(f"tokens must be a torch tensor of int32 or int64: found {kind}")
-        if tokens.ndim != 2:
-            raise ShapeError(f"tokens must be (B, T): tokens {tuple(tokens.shape)}")
-        unknown = tokens[(tokens < 0) | (tokens >= len(self.embedding))]
-        if len(unknown):
-            raise ValueError(
-                f"tokens must be from 0 to {len(self.embedding) - 1}: found {int(unknown[0])}"
-            )
+        check_words("tokens", tokens, len(self.embedding))
         T = tokens.shape[-1]
         if len(self.position) < T:
             raise ValueError(f"{T} tokens; the encoder reads at most {len(self.position)}")

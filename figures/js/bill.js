@@ -152,7 +152,7 @@ function createReceipt(says) {
     ),
   );
   const picture = html("div", { class: "bars", role: "img" }, ...bars);
-  const title = html("h4");
+  const title = html("p", { class: "heading" });
   const cells = (kind) => [1, 2, 3].map(() => html(kind));
   const head = html("tr", {}, html("th", { scope: "col" }, "FLOPs at n ="), ...cells("th"));
   const rows = [...PARTS].reverse().map(({ name, text, formula }) =>
@@ -215,7 +215,7 @@ function render({ model, el }) {
     html(
       "div",
       { class: "halves" },
-      html("section", {}, html("h4", {}, "Share of the bill against n"), shares.node),
+      html("section", {}, html("p", { class: "heading" }, "Share of the bill against n"), shares.node),
       receipt.node,
     ),
     whose,

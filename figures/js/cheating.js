@@ -121,7 +121,7 @@ function render({ model, el }) {
     pick: (x) => change("step", nearest(x)),
   });
   const text = html("blockquote");
-  const written = html("h4");
+  const written = html("p", { class: "heading" });
   const says = html("p", { class: "says", role: "status", "aria-live": "polite" });
   const caption = html("p", { class: "hint" });
   const dashes = runs.masked.alone
@@ -133,8 +133,8 @@ function render({ model, el }) {
     html(
       "div",
       { class: "halves" },
-      html("section", {}, html("h4", {}, "What each position may see"), grid.node, caption),
-      html("section", {}, html("h4", {}, "Training loss, nats a word, against steps"), chart.node),
+      html("section", {}, html("p", { class: "heading" }, "What each position may see"), grid.node, caption),
+      html("section", {}, html("p", { class: "heading" }, "Training loss, nats a word, against steps"), chart.node),
     ),
     html("section", { class: "written" }, written, text),
     says,

@@ -68,6 +68,16 @@ function layerNorm(x, weight, bias) {
   });
 }
 
+/** Norm, linear, ReLU, linear, for each row; null without such weights. @param {(name: string) => any} weight */
+function feedForward(x, weight) {
+  if (!weight("W_in")) return null;
+  const plus = (rows, bias) => rows.map((row) => row.map((value, i) => value + bias[i]));
+  const normed = layerNorm(x, weight("norm.weight"), weight("norm.bias"));
+  const hidden = plus(matmul(normed, weight("W_in")), weight("b_in"));
+  const kept = hidden.map((row) => row.map((value) => Math.max(value, 0)));
+  return plus(matmul(kept, weight("W_out")), weight("b_out"));
+}
+
 const add = (a, b) => a.map((row, i) => row.map((x, j) => x + b[i][j]));
 const splitHeads = (x, heads) => {
   const width = x[0].length / heads;
@@ -127,6 +137,8 @@ export function loadEncoder(bytes) {
         attended.out.forEach((row, t) => merged[t].push(...(off ? row.map(() => 0) : row)));
       }
       x = add(x, matmul(merged, weight("W_O")));
+      const fed = feedForward(x, (name) => weight(`feed_forward.${name}`));
+      if (fed) x = add(x, fed);
       result.q.push(used.query);
       result.k.push(used.key);
       result.v.push(used.value);

@@ -179,7 +179,7 @@ function render({ model, el }) {
         html(
           "section",
           { class: `of-${name}` },
-          html("h4", {}, titles[name]),
+          html("p", { class: "heading" }, titles[name]),
           machines[name].node,
           counters[name].node,
         ),
@@ -189,11 +189,11 @@ function render({ model, el }) {
     html(
       "div",
       { class: "halves work" },
-      html("section", {}, html("h4", {}, "Multiply-adds against n"), chart.node),
+      html("section", {}, html("p", { class: "heading" }, "Multiply-adds against n"), chart.node),
       html(
         "section",
         {},
-        html("h4", {}, "Multiply-adds of one layer"),
+        html("p", { class: "heading" }, "Multiply-adds of one layer"),
         html("label", { class: "wide" }, html("span", {}, "width d"), select),
         works,
       ),

@@ -36,7 +36,7 @@ export function createPanel({ get, change, cut, roles, heads }) {
       onclick: () => change({ edits: toggleAll(get("edits"), edits()) }),
     }),
   }));
-  const title = html("h4", { tabindex: "-1" });
+  const title = html("p", { class: "heading", tabindex: "-1" });
   const list = html("ul", { class: "edits" });
   const reset = html(
     "button",
@@ -52,7 +52,7 @@ export function createPanel({ get, change, cut, roles, heads }) {
     reset,
   );
 
-  const linesTitle = html("h4");
+  const linesTitle = html("p", { class: "heading" });
   const lines = html("div", { class: "buttons" });
   const off = html("button", { type: "button" });
   const form = createForm({ get, change });
@@ -64,7 +64,7 @@ export function createPanel({ get, change, cut, roles, heads }) {
       "div",
       { class: "by-hand" },
       html("section", {}, linesTitle, lines),
-      html("section", {}, form.node, html("h4", { style: "margin-top:1rem" }, "A whole head"), off),
+      html("section", {}, form.node, html("p", { class: "heading", style: "margin-top:1rem" }, "A whole head"), off),
     ),
   );
   off.addEventListener("click", () => {
@@ -142,7 +142,7 @@ function createForm({ get, change }) {
   const source = html("select", { "aria-label": "with that of" });
   const exchange = html("button", { type: "button" }, "exchange");
   const take = html("button", { type: "button" }, "take only");
-  const title = html("h4");
+  const title = html("p", { class: "heading" });
   const node = html(
     "div",
     {},

@@ -112,11 +112,11 @@ function render({ model, el }) {
     html(
       "div",
       { class: "planes" },
-      html("section", { class: "keys" }, html("h4", {}, "Query and keys"), keys.node),
+      html("section", { class: "keys" }, html("p", { class: "heading" }, "Query and keys"), keys.node),
       html(
         "section",
         { class: "middle" },
-        html("h4", {}, "Softmax of the scores"),
+        html("p", { class: "heading" }, "Softmax of the scores"),
         weightRows.node,
         x.node,
         y.node,
@@ -132,7 +132,7 @@ function render({ model, el }) {
           }),
         ),
       ),
-      html("section", { class: "values" }, html("h4", {}, "Values and output"), outputs.node),
+      html("section", { class: "values" }, html("p", { class: "heading" }, "Values and output"), outputs.node),
     ),
     says,
     html(

@@ -151,7 +151,7 @@ function createTrends(pick) {
   const node = html(
     "section",
     { class: "trends" },
-    ...charts.flatMap(({ node: chart }, i) => [html("h4", {}, `${kinds[i].title} against d_k`), chart]),
+    ...charts.flatMap(({ node: chart }, i) => [html("p", { class: "heading" }, `${kinds[i].title} against d_k`), chart]),
   );
   const onWidths = (values) => WIDTHS.map((width, i) => [width, values[i]]);
   const draw = ({ d_k, rows, median, other, otherName, text }) =>
@@ -229,7 +229,7 @@ function render({ model, el }) {
     html(
       "div",
       { class: "halves" },
-      html("section", {}, html("h4", {}, "One query, 16 keys"), columns.node, gauges.node),
+      html("section", {}, html("p", { class: "heading" }, "One query, 16 keys"), columns.node, gauges.node),
       trends.node,
     ),
     says,

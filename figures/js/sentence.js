@@ -97,7 +97,7 @@ function render({ model, el }) {
   const says = html("p", { class: "says", role: "status", "aria-live": "polite" });
   const answers = createAnswers();
   const matrix = createMatrix((query) => change({ query }));
-  const matrixTitle = html("h4");
+  const matrixTitle = html("p", { class: "heading" });
   const panel = createPanel({ get, change, cut, roles, heads: encoder.heads });
   const hint = html(
     "p",

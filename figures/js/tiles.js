@@ -38,11 +38,11 @@ export function describe({ query, step, causal, states, apart }) {
 
 /** What is kept of the query: how each number came about, and the output against the answer of softmax at once. */
 function createKept(says) {
-  const title = html("h4");
+  const title = html("p", { class: "heading" });
   const lines = ["largest", "rescale by", "sum", "output"].map((words) =>
     html("div", {}, html("dt", {}, words), html("dd", {}, html("span"), html("output"))),
   );
-  const heading = html("h4", { class: "second" });
+  const heading = html("p", { class: "heading second" });
   const percent = (x) => (50 * Math.max(-REACH, Math.min(REACH, x))) / REACH;
   const gauges = spread(WIDTH.value, (c) =>
     html(
@@ -148,7 +148,7 @@ function render({ model, el }) {
     html(
       "div",
       { class: "halves" },
-      html("section", {}, html("h4", {}, "Scores, 24 queries by 24 keys"), board.node),
+      html("section", {}, html("p", { class: "heading" }, "Scores, 24 queries by 24 keys"), board.node),
       kept.node,
     ),
     html(
@@ -196,7 +196,7 @@ const STYLE = `
 .live-tiles dt { margin: 0; font-size: .875rem; font-weight: 400; color: var(--quiet) }
 .live-tiles dd { display: flex; flex-wrap: wrap; gap: .1rem .5rem; margin: 0; min-height: 1.45em; font-size: .9375rem; font-variant-numeric: tabular-nums }
 .live-tiles dd output { font-weight: 600 }
-.live-tiles h4.second { margin-top: 1rem }
+.live-tiles .second { margin-top: 1rem }
 .live-tiles .gauges { display: grid; gap: .3rem }
 .live-tiles .gauge { display: grid; grid-template-columns: 4.2rem minmax(2rem, 1fr) 3rem; gap: .6rem; align-items: center; font-size: .9375rem }
 .live-tiles .gauge span { font-size: .875rem; color: var(--quiet) }

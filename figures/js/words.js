@@ -63,7 +63,7 @@ export function createWords({ words, roles, classes, choose, swap }) {
 
 /** Bars of the most probable answers, the sentence's two nouns first. */
 export function createAnswers() {
-  const title = html("h4");
+  const title = html("p", { class: "heading" });
   const rows = html("div", { class: "bars" });
   const node = html("section", { class: "answers" }, title, rows);
   function draw(ranking, nouns, pronoun) {
