@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from .counting import multiply
 from .hidden import prepare, read_values
 from .shapes import Array, Mask, accumulator, check_array, check_attention, check_axis
 
@@ -59,7 +60,7 @@ def attention(
     check_attention(q, k, v, mask, bias, causal, scale)
     dtype, scale = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
-    scores_TS = (q * scale) @ k.swapaxes(-1, -2)
+    scores_TS = multiply(q * scale, k.swapaxes(-1, -2))
     if bias is not None:
         scores_TS = scores_TS + bias
     if allowed is not None:

@@ -24,7 +24,7 @@ _counters: ContextVar[tuple[Counted, ...]] = ContextVar("counters", default=())
 def count_multiply_adds() -> Iterator[Counted]:
     """Count the multiply-adds of every matrix product made by `multiply` inside the `with` block.
 
-    The tiled, sparse and linear methods make all their products with it. Each thread counts its own;
+    All attention in NumPy makes its products with it, but not its gradient. Each thread counts its own;
     a block inside another counts for both.
     """
     counted = Counted()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .counting import multiply
 from .masks import causal_mask
 from .shapes import Array, Mask, accumulator, repeat_heads
 
@@ -59,8 +60,8 @@ def read_values(weights_TS: Array, v: Array, allowed: Mask | None) -> Array:
     """
     finite = np.isfinite(v)
     if allowed is None or finite.all():
-        return weights_TS @ v
-    out = weights_TS @ np.where(finite, v, 0)
+        return multiply(weights_TS, v)
+    out = multiply(weights_TS, np.where(finite, v, 0))
     for j in np.flatnonzero(~finite.all(axis=(*range(v.ndim - 2), -1))):
         rest = np.where(finite[..., j, :], 0, v[..., j, :])[..., None, :]
         may_see = allowed[..., j, None] & ~finite[..., None, j, :]

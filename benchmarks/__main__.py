@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
-from . import import_time, small_inputs
+from . import attention, import_time, page, small_inputs
 from .harness import Result, report
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Result]]] = {
     "small_inputs": small_inputs.run,
     "import_time": import_time.run,
+    "attention": attention.run,
+    "page": page.run,
 }
 
 

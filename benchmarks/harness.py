@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,18 +17,22 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 @dataclass(frozen=True)
 class Result:
-    """What one comparison found, in seconds of CPU time (medians)."""
+    """What one comparison found, in seconds of CPU time (medians).
+
+    The ratio must be under `bar` and at least `least`.
+    """
 
     name: str
     ours: float
     peer: float
     ratio: float
     bar: float
+    least: float = 0.0
 
     @property
     def missed(self) -> bool:
-        """Whether the ratio is not under the bar."""
-        return not self.ratio < self.bar
+        """Whether the ratio is not between `least` and the bar."""
+        return not self.least <= self.ratio < self.bar
 
 
 def summary(name: str, pairs: Iterable[tuple[float, float]], bar: float) -> Result:
@@ -58,6 +63,30 @@ def compare(
             a, b = cpu_time(first, calls), cpu_time(second, calls)
             pairs.append((a, b) if i % 2 else (b, a))
     return summary(name, [(a / calls, b / calls) for a, b in pairs], bar)
+
+
+def growth(
+    name: str,
+    calls: Mapping[int, Callable[[], object]],
+    *,
+    least: float,
+    bar: float,
+    rounds: int = 7,
+    seconds: float = 0.2,
+) -> Result:
+    """Time calls of several sizes in turn, each for about `seconds`; the ratio is the log-log slope.
+
+    `calls` are by size. A slope is fitted to each round; "ours" is the largest size, "peer" the smallest.
+    """
+    with threadpool_limits(1):
+        many = {n: max(1, math.ceil(seconds / max(cpu_time(calls[n], 1), 1e-9))) for n in calls}
+        times = [
+            [cpu_time(call, many[n]) / many[n] for n, call in calls.items()] for _ in range(rounds)
+        ]
+    sizes = np.log(np.array(list(calls)))
+    slopes = [float(np.polyfit(sizes, np.log(row), 1)[0]) for row in times]
+    ours, peer = (statistics.median(row[at] for row in times) for at in (-1, 0))
+    return Result(name, ours, peer, statistics.median(slopes), bar, least)
 
 
 def cpu_time(call: Callable[[], object], calls: int) -> float:
@@ -92,12 +121,18 @@ def report(results: Iterable[Result]) -> int:
     results = list(results)
     print(machine(), end="\n\n")
     width = max((len(r.name) for r in results), default=0)
-    print(f"{'CPU time, medians':{width}}  {'ours':>9}  {'peer':>9}  {'ratio':>6}  {'bar':>5}")
+    print(f"{'CPU time, medians':{width}}  {'ours':>9}  {'peer':>9}  {'ratio':>6}  {'bar':>9}")
     for r in results:
         verdict = "MISSED" if r.missed else "met"
+        bar = f"{r.least:.2f}–{r.bar:.2f}" if r.least else f"{r.bar:.2f}"
         print(
             f"{r.name:{width}}  {r.ours * 1e6:6.0f} µs  {r.peer * 1e6:6.0f} µs  "
-            f"{r.ratio:6.2f}  {r.bar:5.2f}  {verdict}"
+            f"{r.ratio:6.2f}  {bar:>9}  {verdict}"
         )
     sys.stdout.flush()
     return int(any(r.missed for r in results))
+
+
+def _time(seconds: float) -> str:
+    """Nine characters of µs, or of ms from 10 ms on."""
+    return f"{seconds * 1e6:6.0f} µs" if seconds < 0.01 else f"{seconds * 1e3:6.0f} ms"

@@ -93,6 +93,66 @@ def test_A16_a_window_of_two_is_the_token_and_one_before(lib: Any) -> None:
     assert rows(lib.sliding_window_mask(2, 2, 5)) == ["00110", "00011"]
 
 
+@given(sizes, st.integers(1, 9), sizes)
+def test_a_stride_sees_the_last_and_every_so_many_before(t: int, stride: int, s: int) -> None:
+    mask = attention_lib.strided_mask(t, stride, s)
+    assert mask.shape == (t, s)
+    for i in range(t):
+        at = i + s - t
+        seen = {*range(at - stride + 1, at + 1), *range(at, -1, -stride)}
+        assert {int(j) for j in np.flatnonzero(mask[i])} == {j for j in seen if 0 <= j < s}
+
+
+@given(sizes, st.none() | st.integers(1, 9), st.integers(0, 9), sizes, st.booleans())
+def test_global_tokens_see_all_and_are_seen(
+    t: int, window: int | None, tokens: int, s: int, causal: bool
+) -> None:
+    mask = attention_lib.global_window_mask(t, window, tokens, s, causal=causal)
+    near = attention_lib.sliding_window_mask(t, window, s, causal=False)
+    assert mask.shape == (t, s)
+    for i in range(t):
+        for j in range(s):
+            at = i + s - t
+            seen = near[i, j] or j < tokens or 0 <= at < tokens
+            assert mask[i, j] == (seen and not (causal and j > at))
+
+
+@given(sizes, sizes, st.integers(1, 9), st.booleans(), st.integers(0, 9))
+def test_a_block_is_seen_whole(t: int, s: int, size: int, causal: bool, seed: int) -> None:
+    blocks = np.random.default_rng(seed).random((2, -(-t // size), -(-s // size))) < 0.5
+    mask = attention_lib.block_mask(t, blocks, s, block_size=size, causal=causal)
+    assert mask.shape == (2, t, s)
+    for h, i, j in np.ndindex(mask.shape):
+        seen = blocks[h, i // size, j // size]
+        assert mask[h, i, j] == (seen and not (causal and j > i + s - t))
+
+
+def test_sparse_masks_drawn_out() -> None:
+    strided, both, block = (
+        attention_lib.strided_mask,
+        attention_lib.global_window_mask,
+        attention_lib.block_mask,
+    )
+    assert rows(strided(6, 3)) == ["100000", "110000", "111000", "111100", "011110", "001111"]
+    assert rows(both(5, 2, 1)) == ["10000", "11000", "11100", "10110", "10011"]
+    assert rows(both(5, 1, 1, causal=False)) == ["11111", "11000", "10100", "10010", "10001"]
+    assert rows(block(3, np.eye(2, dtype=bool), 4, block_size=2)) == ["1100", "1100", "0011"]
+    # The last query is the last key.
+    assert rows(strided(2, 2, 5)) == ["01110", "10111"]
+    assert rows(both(2, 1, 1, 5)) == ["10010", "10001"]
+    for wide in (6, 10**30):
+        np.testing.assert_array_equal(strided(6, wide), attention_lib.causal_mask(6))
+    for none_at_all in (0, -1):
+        with pytest.raises(ValueError, match=f"^stride must be at least 1: found {none_at_all}$"):
+            strided(6, none_at_all)
+        with pytest.raises(ValueError, match=f"^window must be at least 1: found {none_at_all}$"):
+            both(6, none_at_all, 1)
+    with pytest.raises(ValueError, match=r"^global_tokens must be at least 0: found -1$"):
+        both(6, 1, -1)
+    with pytest.raises(attention_lib.ShapeError, match=r"= \(2, 3\): blocks \(2, 2\), T 3, S 5"):
+        block(3, np.eye(2, dtype=bool), 5, block_size=2)
+
+
 @pytest.mark.parametrize("window", [1, 2, 3, None])
 @pytest.mark.parametrize("path", PATHS, ids=str)
 def test_A15_A16_a_window_is_respected_by_attention(path: Path, window: int | None) -> None:

@@ -14,6 +14,7 @@ from .attention import (
     softmax,
 )
 from .modules import Encoder, MultiHeadAttention, TransformerBlock
+from .tiled import tiled_attention
 
 __all__ = [
     "Encoder",
@@ -31,4 +32,5 @@ __all__ = [
     "sliding_window_mask",
     "softmax",
     "split_heads",
+    "tiled_attention",
 ]

@@ -42,7 +42,13 @@ CAREFUL = (
 )
 
 
-class Recurrent(nn.Module):
+class Recaller(nn.Module):
+    """What `train` trains: embedded tokens (B, T, WIDTH) to logits (B, answers) of the last."""
+
+    embedding: nn.Embedding
+
+
+class Recurrent(Recaller):
     """Embedded tokens, one recurrent layer, and logits from its last state.
 
     tokens, answers   sizes of the vocabulary and of the output
@@ -97,7 +103,7 @@ class Recurrent(nn.Module):
             weights["bias_hh_l0"][forgets] = 0.0
 
 
-class SelfAttention(nn.Module):
+class SelfAttention(Recaller):
     """Embedded tokens with sinusoids, one layer of self-attention, a feed-forward, logits.
 
     Only the last token is asked for an answer, so only its query is made.
@@ -181,20 +187,20 @@ def draw_pairs(pairs: int, batch: int, rng: torch.Generator) -> tuple[Tensor, Te
     return torch.cat([told, question], 1), values.gather(1, asked)[:, 0]
 
 
-def answer(model: Recurrent | SelfAttention, tokens: Tensor) -> Tensor:
+def answer(model: Recaller, tokens: Tensor) -> Tensor:
     """Logits (B, answers) for tokens (B, T, parts); the parts of a token are embedded and added."""
     logits: Tensor = model(model.embedding(tokens).sum(-2))
     return logits
 
 
-def accuracy(model: Recurrent | SelfAttention, tokens: Tensor, answers: Tensor) -> float:
+def accuracy(model: Recaller, tokens: Tensor, answers: Tensor) -> float:
     """The share of right answers."""
     with torch.no_grad():
         return float((answer(model, tokens).argmax(-1) == answers).float().mean())
 
 
 def train(
-    model: Recurrent | SelfAttention,
+    model: Recaller,
     draw: Draw,
     *,
     steps: int,

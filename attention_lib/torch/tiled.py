@@ -1,0 +1,244 @@
+"""Attention over blocks, for tensors: the backward pass makes the scores again, none are stored."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..tiled import BOUND, cut, parts
+from .attention import check_attention
+from .hidden import accumulator, no_autocast, read_values, repeat_heads
+
+# Of a block, whose scores stay in a processor's cache; causal, half as many queries hide fewer.
+QUERIES, KEYS = 512, 512
+AT_ONCE = 2**24  # scores that an accelerator holds, with many cores to keep busy
+
+
+def tiled_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    scale: float | Tensor | None = None,
+    return_lse: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """What `attention` gives, from the same arguments, in memory that grows with T + S, not T · S.
+
+    With `return_lse` also log(sum(exp(score))) over the keys that each query may see, (..., Hq, T),
+    in the dtype of the sums (float32 for half precision); -inf where it may see nothing.
+    Blocks that `mask`, `causal` or the -inf of `bias` hide whole are skipped.
+
+    Differentiable once, through both results, in q, k, v, bias and scale. For the backward pass only
+    q, k, v, the output and the log-sum-exp are kept. Source: Dao 2023, algorithms 1 and 2.
+    """
+    check_attention(q, k, v, mask, bias, causal, scale)
+    dtype, factor = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    factor = factor.reshape(()).to(q.device) if isinstance(factor, Tensor) else float(factor)
+    wide, heads = accumulator(dtype), q.shape[-3] if q.ndim > 2 else 1
+    with no_autocast(q.device):
+        k, v = repeat_heads(k.to(wide), heads), repeat_heads(v.to(wide), heads)
+        shapes = (x.shape[:-2] for x in (q, k, v, mask, bias) if x is not None)
+        leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+        q, k, v = (x.expand(*leading, *x.shape[-2:]) for x in (q.to(wide) * factor, k, v))
+        out, lse = _Tiled.apply(q, k, v, mask, bias, bool(causal))  # type: ignore[no-untyped-call]
+    return (out.to(dtype), lse[..., 0]) if return_lse else out.to(dtype)
+
+
+class _Tiled(torch.autograd.Function):
+    """From q, scaled already, k and v with the same leading axes: output and log-sum-exp (..., T, 1)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        causal: bool,
+    ) -> tuple[Tensor, Tensor]:
+        out, lse = q.new_zeros(*q.shape[:-1], v.shape[-1]), q.new_zeros(*q.shape[:-1], 1)
+        bounded = bias is None and _bounded(q, k, v)
+        for heads in _parts(q, k, mask, bias, causal):
+            q_, k_, v_, out_, total_ = map(heads.take, (q, k, v, out, lse))
+            top_ = torch.full_like(total_, 0 if bounded else torch.finfo(lse.dtype).min)
+            sees_ = torch.zeros_like(top_, dtype=torch.bool)
+            blocks = heads.blocks(rows=(q_, out_, total_, top_, sees_), columns=(k_, v_))
+            for block, (q_i, out_i, total, top, sees), (k_j, v_j) in blocks:
+                weights = heads.product(q_i, k_j.mT)
+                if block.bias is not None:
+                    weights += block.bias
+                if bounded:
+                    _hide(weights.exp_(), block.shown, 0)
+                else:
+                    _hide(weights, block.shown, -math.inf)
+                    new = torch.maximum(top, weights.amax(-1, keepdim=True))
+                    rescale = top.sub_(new).exp_()
+                    total.mul_(rescale)
+                    out_i.mul_(rescale)
+                    top.copy_(new)
+                    weights.sub_(new).exp_()
+                    sees |= True if block.shown is None else block.shown.any(-1, keepdim=True)
+                total.add_(weights.sum(-1, keepdim=True))
+                _add_product(out_i, weights, v_j, block.shown)
+            out_.div_(total_.where(sees_ | (total_ > 0), 1))
+            total_.log_().add_(top_)
+        ctx.save_for_backward(q, k, v, mask, bias, out, lse)
+        ctx.causal = causal
+        return out, lse
+
+    @staticmethod
+    def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...]:
+        """With W = exp(scores - lse): d_scores = W ∘ (d_out Vᵀ - rowsum(d_out ∘ out) + d_lse)."""
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                "tiled_attention is differentiable once; attention has gradients of any order"
+            )
+        q, k, v, mask, bias, out, lse = ctx.saved_tensors
+        d_q, d_k, d_v = (x.new_zeros(x.shape) for x in (q, k, v))
+        d_bias = q.new_zeros(bias.shape) if ctx.needs_input_grad[4] else None
+        with no_autocast(q.device):
+            mean = (d_out * out).sum(-1, keepdim=True).sub_(d_lse)
+            for heads in _parts(q, k, mask, bias, ctx.causal):
+                rows, columns = (q, lse, d_out, mean, d_q), (k, v, d_k, d_v)
+                blocks = heads.blocks([*map(heads.take, rows)], [*map(heads.take, columns)])
+                for block, (q_i, lse_i, d_out_i, mean_i, d_q_i), (k_j, v_j, d_k_j, d_v_j) in blocks:
+                    weights = heads.product(q_i, k_j.mT)
+                    if block.bias is not None:
+                        weights += block.bias
+                    weights.sub_(lse_i).exp_()
+                    d_scores = heads.product(d_out_i, v_j.mT, 1).sub_(mean_i).mul_(weights)
+                    _hide(weights, block.shown, 0)
+                    _hide(d_scores, block.shown, 0)
+                    turned = None if block.shown is None else block.shown.mT
+                    _add_product(d_v_j, weights.mT, d_out_i, turned)
+                    _add_product(d_q_i, d_scores, k_j, block.shown)
+                    _add_product(d_k_j, d_scores.mT, q_i, turned)
+                    if d_bias is not None:
+                        heads.add_pairs(d_bias, block, d_scores)
+        return d_q, d_k, d_v, None, None if d_bias is None else d_bias.to(bias.dtype), None
+
+
+class _Block(NamedTuple):
+    """Queries and keys, the pairs of them that may look (None: all), and what is added to their scores."""
+
+    queries: slice
+    keys: slice
+    shown: Tensor | None
+    bias: Tensor | None
+
+
+class _Heads:
+    """Some of the heads, a part of the leading axes, and the blocks of their scores."""
+
+    def __init__(
+        self,
+        index: tuple[slice, ...],
+        heads: int,
+        scores: tuple[int, ...],
+        mask: Tensor | None,
+        bias: Tensor | None,
+        causal: bool,
+    ) -> None:
+        self.index, self.heads, self.causal = index, heads, causal
+        self.T, self.S = scores[-2:]
+        self.mask, self.bias = (
+            None if x is None else self.take(x.expand(scores)) for x in (mask, bias)
+        )
+        self.buffers: dict[Any, Tensor] = {}
+
+    def take(self, x: Tensor) -> Tensor:
+        """(heads, T or S, ...) of an array with all leading axes; a view where that is contiguous."""
+        return x[self.index].reshape(self.heads, *x.shape[-2:])
+
+    def blocks(
+        self, rows: Sequence[Tensor], columns: Sequence[Tensor]
+    ) -> Iterator[tuple[_Block, Sequence[Tensor], Sequence[Tensor]]]:
+        """The blocks that are not hidden whole, with their part of arrays of queries and of keys."""
+        cuts = list(
+            zip(cut(self.S, KEYS), *(torch.split(x, KEYS, 1) for x in columns), strict=False)
+        )
+        for i in cut(self.T, QUERIES // 2 if self.causal else QUERIES):
+            rows_i = [x[:, i] for x in rows]
+            end = min(self.S, i.stop + self.S - self.T) if self.causal else self.S
+            for j, *columns_j in cuts:
+                if j.start >= end:
+                    break
+                if j.stop > end:
+                    j = slice(j.start, end)
+                    columns_j = [x[:, : end - j.start] for x in columns_j]
+                bias = None if self.bias is None else self.bias[:, i, j]
+                shown = self.shown(i, j, rows[0].device)
+                if shown is not None and not shown.is_meta:
+                    least, most = shown.view(torch.uint8).aminmax()
+                    if not most:
+                        continue
+                    shown = None if least else shown
+                yield _Block(i, j, shown, bias), rows_i, columns_j
+
+    def shown(self, i: slice, j: slice, device: torch.device) -> Tensor | None:
+        """The pairs that may look, (heads or 1, queries, keys); None if no rule hides any."""
+        shown = None if self.mask is None else self.mask[:, i, j]
+        if self.bias is not None:
+            finite = ~self.bias[:, i, j].isneginf()
+            shown = finite if shown is None else shown & finite
+        first = (
+            i.start + self.S - self.T - j.start
+        )  # the last of the keys that the first query sees
+        if self.causal and first < j.stop - j.start - 1:
+            size = 1, i.stop - i.start, j.stop - j.start
+            below = torch.ones(size, dtype=torch.bool, device=device).tril_(first)
+            shown = below if shown is None else shown & below
+        return shown
+
+    def product(self, a: Tensor, b: Tensor, number: int = 0) -> Tensor:
+        """a @ b, written over the last product of this shape and number."""
+        key = number, a.shape[1], b.shape[2]
+        if key not in self.buffers:
+            self.buffers[key] = a.new_empty(self.heads, *key[1:])
+        return torch.bmm(a, b, out=self.buffers[key])
+
+    def add_pairs(self, d_bias: Tensor, block: _Block, d_scores: Tensor) -> None:
+        """Add the gradient of a block to that of the bias, summed over where the bias broadcasts."""
+        where = (*self.index, block.queries, block.keys)
+        d_scores = d_scores.reshape([axis.stop - axis.start for axis in where])
+        own = zip(d_bias.shape, where[len(where) - d_bias.ndim :], strict=True)
+        d_part = d_bias[tuple(slice(None) if size == 1 else axis for size, axis in own)]
+        d_part += d_scores.sum_to_size(d_part.shape)
+
+
+def _parts(
+    q: Tensor, k: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool
+) -> Iterator[_Heads]:
+    """All heads, as many at once as make one block of scores (on an accelerator AT_ONCE of them)."""
+    T, S = q.shape[-2], k.shape[-2]
+    at_once = QUERIES * KEYS if q.device.type in ("cpu", "meta") else AT_ONCE
+    block = max(1, min(T, QUERIES) * min(S, KEYS))
+    for index, heads in parts(tuple(q.shape[:-2]), at_once // block):
+        yield _Heads(index, heads, (*q.shape[:-1], S), mask, bias, causal)
+
+
+def _bounded(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether |score| + |log of the values' norm| is so small that exp needs no largest score."""
+    if q.is_meta or not q.numel() or not k.numel():
+        return False
+    lengths = [torch.linalg.vector_norm(x, dim=-1).max() for x in (q, k)]
+    return bool(lengths[0] * lengths[1] + torch.linalg.vector_norm(v).log().abs() < BOUND)
+
+
+def _hide(x: Tensor, shown: Tensor | None, value: float) -> None:
+    if shown is not None:
+        x.masked_fill_(~shown, value)
+
+
+def _add_product(out: Tensor, a: Tensor, b: Tensor, shown: Tensor | None) -> None:
+    """out += a @ b, where `a` is 0 at the hidden pairs; what is hidden is not read."""
+    if shown is None:
+        torch.baddbmm(out, a, b, out=out)
+    else:
+        out += read_values(a, b, shown)

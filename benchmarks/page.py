@@ -1,0 +1,127 @@
+"""The static book in headless Chromium, by the clock on the wall: beside each median stands its limit as the peer.
+
+A page counts as answering when a choice made in its first live figure has changed what the figure says. A slider's move
+counts as repainted when the frame after it has been painted.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from .harness import Result
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "book" / "_build" / "html"
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+ROUNDS, MOVES = 11, 51
+FIRST, REPAINT = 1.5, 0.05  # seconds
+
+ANSWERING = """() => new Promise((done) => {
+  const look = () => {
+    const figure = document.querySelector(".live");
+    const says = figure?.querySelector("[role=status], output");
+    if (!says) return requestAnimationFrame(look);
+    const before = figure.innerText;
+    figure.querySelector("input[type=radio]:not(:checked), input[type=range]").click();
+    const wait = () => (figure.innerText === before ? requestAnimationFrame(wait) : done(performance.now()));
+    wait();
+  };
+  look();
+})"""
+MOVED = """(moves) => new Promise(async (done) => {
+  const slider = document.querySelector(".live input[type=range]");
+  const times = [];
+  for (let i = 0; i < moves; i++) {
+    await new Promise((next) => setTimeout(next, 20 + 7 * (i % 5)));
+    const start = performance.now();
+    if (i % 2) slider.stepDown(); else slider.stepUp();
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    await new Promise((painted) => requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = painted;
+      port2.postMessage(0);
+    }));
+    times.push(performance.now() - start);
+  }
+  done(times);
+})"""
+
+
+def run() -> Iterator[Result]:
+    """The home page, the first chapter, and every page of a chapter with a slider.
+
+    Builds the site first if that was not done. Raises RuntimeError without a Chromium.
+    """
+    chromium = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if chromium is None:
+        raise RuntimeError("the pages are measured in Chromium, which this machine lacks")
+    if not (SITE / "index.html").exists():
+        command = f"-m sphinx -EWq -d {SITE.parent / 'doctrees'} -b html book {SITE}"
+        subprocess.run([sys.executable, *command.split()], cwd=ROOT, check=True)
+    handler = functools.partial(Quiet, directory=str(SITE))
+    with (
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+        sync_playwright() as playwright,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        chapters = sorted(path.stem for path in (SITE / "chapters").glob("[0-9][0-9]_*.html"))
+        for name in ("index", *(f"chapters/{stem}" for stem in chapters[1:2])):
+            times = [answering(browser, f"{address}{name}.html") for _ in range(ROUNDS)]
+            yield result(f"{name}: the first live figure answers", times, FIRST)
+        for stem in chapters:
+            times = moves(browser, f"{address}chapters/{stem}.html")
+            if times:
+                yield result(f"chapters/{stem}: a slider's move is painted", times, REPAINT)
+        browser.close()
+        server.shutdown()
+
+
+def answering(browser: Browser, url: str) -> float:
+    """Seconds from the start of loading a page, nothing of it cached, until its first live figure answers."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(url, wait_until="commit")
+    took: float = page.evaluate(ANSWERING)
+    context.close()
+    return took / 1000
+
+
+def moves(browser: Browser, url: str) -> list[float]:
+    """Seconds that each of MOVES moves of the page's first slider took to be painted; none without a slider."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(url)
+    if page.locator(".explore").count():
+        page.wait_for_function("!document.querySelector('.explore:not(:has(.live))')")
+    slider = page.locator(".live input[type=range]").first
+    times: list[float] = []
+    if slider.count():
+        slider.scroll_into_view_if_needed()
+        times = [took / 1000 for took in page.evaluate(MOVED, MOVES)]
+    context.close()
+    return times
+
+
+def result(name: str, times: list[float], limit: float) -> Result:
+    """The median beside its limit."""
+    median = statistics.median(times)
+    return Result(name, median, limit, median / limit, 1.0)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A file server that says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
