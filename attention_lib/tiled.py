@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .core import attention
 from .counting import multiply
 from .hidden import read_values
 from .shapes import Array, Mask, Shape, accumulator, check_attention, repeat_heads
@@ -20,6 +21,8 @@ from .shapes import Array, Mask, Shape, accumulator, check_attention, repeat_hea
 # A block's scores stay in the processor's cache. OpenBLAS multiplies so few queries by so many keys
 # without copying them first.
 QUERIES, KEYS, GROUP = 1024, 128, 64
+# Pairs of a head up to which `attention`, all at once, is faster.
+SMALL = 64 * 64
 # |score| + |log of the values' norm|, below which weights and sums fit float32 without a largest score.
 BOUND = 40.0
 
@@ -43,6 +46,8 @@ def tiled_attention(
     Blocks that `mask`, `causal` or the -inf of `bias` hide whole are skipped.
     """
     check_attention(q, k, v, mask, bias, causal, scale)
+    if q.shape[-2] * k.shape[-2] <= SMALL and not return_lse:
+        return attention(q, k, v, mask, bias=bias, causal=causal, scale=scale)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     heads, T, S = q.shape[-3] if q.ndim > 2 else 1, q.shape[-2], k.shape[-2]
     k, v = repeat_heads(k, heads), repeat_heads(v, heads)

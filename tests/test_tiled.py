@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -31,14 +31,24 @@ BLOCKS = [(4, 3, 2), (2, 4, 1), None]
 @contextmanager
 def blocks(sizes: tuple[int, int, int] | None = (4, 3, 2)) -> Iterator[None]:
     """Blocks of so few queries and keys that the small cases cross them; None: as they are."""
-    if sizes is None:
+    names: dict[str, Any] = (
+        {} if sizes is None else dict(zip(("QUERIES", "KEYS", "GROUP"), sizes, strict=True))
+    )
+    numpy = mock.patch.multiple(attention_lib.tiled, SMALL=-1, **names)
+    with numpy, ExitStack() as tensors:
+        if sizes is not None:
+            names.pop("GROUP")
+            tensors.enter_context(mock.patch.multiple(attention_lib.torch.tiled, **names))
         yield
-        return
-    names: dict[str, Any] = dict(zip(("QUERIES", "KEYS", "GROUP"), sizes, strict=True))
-    numpy = mock.patch.multiple(attention_lib.tiled, **names)
-    names.pop("GROUP")
-    with numpy, mock.patch.multiple(attention_lib.torch.tiled, **names):
-        yield
+
+
+def test_few_pairs_are_left_to_dense_attention() -> None:
+    q, k, v = draw(3, 61, 5), draw(3, 67, 5), draw(3, 67, 7)
+    with mock.patch.object(attention_lib.tiled, "_attend", side_effect=AssertionError("tiled")):
+        out = attention_lib.tiled_attention(q, k, v, causal=True)
+        with pytest.raises(AssertionError, match="tiled"):
+            attention_lib.tiled_attention(draw(1, 64, 5), draw(1, 65, 5), draw(1, 65, 7))
+    np.testing.assert_array_equal(out, attention_lib.attention(q, k, v, causal=True))
 
 
 def always_with_maximum() -> Any:
