@@ -208,9 +208,10 @@ def test_of_many_pairs_beyond_the_window_two_hops_hand_on_little(rows: dict[str,
     assert means == sorted(means, reverse=True)
     assert accuracies(rows, "pairs", "window + global", 8).max() <= 0.4
     assert accuracies(rows, "pairs", "strided", 8).max() <= 0.6
-    # Not for ever: the steps count too.
+    # Five times the steps help in every seed, and are not enough in any.
     longer = accuracies(rows, "longer", "window + global", 4)
-    assert (longer >= accuracies(rows, "pairs", "window + global", 4) + 0.1).all()
+    assert (longer > accuracies(rows, "pairs", "window + global", 4)).all()
+    assert longer.max() < 0.75
 
 
 # ---------------------------------------------------------------- training and the command
