@@ -19,27 +19,38 @@ empty :=
 space := $(empty) $(empty)
 more := $(if $(strip $(EXTRAS)),$(comma)$(subst $(space),$(comma),$(strip $(EXTRAS))))
 study := $(VENV)/.installed-study$(more)
-tested := $(VENV)/.installed-study,test$(more)
+tested := $(VENV)/.installed-study,test,book$(more)
+built := $(VENV)/.installed-study,book$(more)
+site := book/_build/html
 py := $(VENV)/bin/python
 # Two runs on one machine agree, and so do two machines, when one thread does the sums.
 alone := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test test-slow notebooks bench clean
+.PHONY: help lab read book test test-slow notebooks bench clean
 
 help:  ## show this text
 	@echo 'The commands of this book:'
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo 'The first lab or test makes the folder $(VENV) and installs what it needs there: some minutes'
+	@echo 'The first lab, book or test makes the folder $(VENV) and installs what it needs there: some minutes'
 	@echo 'and some gigabytes. Later ones start at once. Options: PYTHON=python3.12 EXTRAS=... ARGS="..."'
 
 lab: $(study)  ## open the book in JupyterLab (installs it first)
 	@$(py) -m jupyter trust chapters/*.ipynb >/dev/null  # else JupyterLab hides stored figures
 	@echo 'JupyterLab opens on chapters/00_start_here.ipynb. To end it, press Ctrl-C here.'
 	$(py) -m jupyterlab --LabApp.default_url=/lab/tree/chapters/00_start_here.ipynb $(ARGS)
+
+book: $(built)  ## build the site into book/_build/html, from the stored outputs (and print it to PDF)
+	rm -rf $(site)
+	$(alone) $(py) -m sphinx -EW --keep-going -q -d book/_build/doctrees -b html book $(site) $(ARGS)
+	@$(py) -m book.printing $(site)
+	@echo 'Built: $(site)/index.html opens in a browser; `make read` serves it.'
+
+read: book  ## build the site and serve it on this machine
+	@$(py) -m book.serve $(site)
 
 test: $(tested)  ## run every check: style, types, tests, each chapter (about ten minutes)
 	@mkdir -p build
@@ -59,7 +70,7 @@ bench: $(tested)  ## run the benchmarks
 	$(alone) $(py) -m benchmarks $(ARGS)
 
 clean:  ## remove caches and reports (not the environment)
-	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf build book/_build book/api book/chapters .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -path ./.git -prune -o -path './$(VENV)' -prune -o \
 		-type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 

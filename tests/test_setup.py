@@ -78,7 +78,11 @@ def test_make_alone_explains_every_command() -> None:
     status, said = make()
     targets = re.findall(r"(?m)^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert status == 0
-    assert set(targets) >= {"help", "lab", "test", "test-slow", "notebooks", "bench", "clean"}
+    assert set(targets) >= {"help", "lab", "read", "book", "test", "test-slow"} | {
+        "notebooks",
+        "bench",
+        "clean",
+    }
     assert all(re.search(rf"^  make {name} ", said, re.MULTILINE) for name in targets)
 
 
@@ -152,12 +156,12 @@ def test_extras_and_stamps(tmp_path: Path) -> None:
     assert installs("lab", "ARGS=--no-browser") == [".[study]"]
     assert "/lab/tree/chapters/00_start_here.ipynb --no-browser" in log.read_text("utf-8")
     assert installs("lab") == []
-    assert installs("test") == [".[study,test]"]
+    assert installs("test") == [".[study,test,book]"]
     assert installs("test", "notebooks", "bench") == []
-    assert installs("test", "EXTRAS=triton book") == [".[study,test,triton,book]"]
-    later = (venv / ".installed-study,test").stat().st_mtime + 10
+    assert installs("test", "EXTRAS=triton other") == [".[study,test,book,triton,other]"]
+    later = (venv / ".installed-study,test,book").stat().st_mtime + 10
     os.utime(folder / "constraints.txt", (later, later))
-    assert installs("test") == [".[study,test]"]
+    assert installs("test") == [".[study,test,book]"]
 
 
 def test_make_test_runs_every_check() -> None:

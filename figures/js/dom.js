@@ -158,7 +158,7 @@ html[data-theme=light] .live, body[data-jp-theme-light=true] .live, body.vscode-
 .live output { color: var(--ink); font-variant-numeric: tabular-nums; text-align: right }
 .live .says { margin: .9rem 0; min-height: 2.9em; max-width: 46em; font-size: 1.0625rem }
 .live .hint { font-size: .8125rem; color: var(--quiet) }
-.live .heading, .live h4 { margin: 0 0 .4rem; font-size: .875rem; font-weight: 600; color: var(--ink); letter-spacing: 0 }
+.live .heading { margin: 0 0 .4rem; font-size: .875rem; font-weight: 600; color: var(--ink); letter-spacing: 0 }
 @media (forced-colors: active) { .live :checked + span { outline: 2px solid; outline-offset: -2px } }
 @media (prefers-reduced-motion: reduce) { .live * { transition: none !important } }
 `;

@@ -1,0 +1,129 @@
+"""The notebooks as they are stored: what in them has a number, and what they need to know of one another."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .bibliography import Work
+
+Notebook = dict[str, Any]
+Cell = dict[str, Any]
+# How high a live figure is in a box at most so wide: [[width, height], …] in pixels, the widest last.
+Steps = list[list[int]]
+
+# A formula on lines of its own, and an entry of a list of references.
+FORMULA = re.compile(r"(?ms)\$\$.*?\$\$(?=[ \t]*$)")
+LISTED = re.compile(r"(?m)^(?P<number>\d+)\. (?P<line>.+)$")
+_SAYS_SCRIPT = "<noscript><p>The figure moves where JavaScript is switched on.</p></noscript>"
+_SAYS_RUN = re.compile(r"(?s)<p><small>.*?</small></p>")
+
+
+@dataclass
+class Chapter:
+    """A notebook, and what in it can be referred to, by its anchor."""
+
+    path: Path
+    notebook: Notebook
+    anchors: set[str] = field(default_factory=set)
+    references: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> "Chapter":
+        """Read a notebook NN_name.ipynb and number its figures, formulas, parts and exercises."""
+        chapter = cls(path, json.loads(path.read_text(encoding="utf-8")))
+        for cell in chapter.notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                chapter._index_text("".join(cell["source"]))
+            for _ in filter(figure_kind, cell.get("outputs", [])):
+                known = sum(anchor.startswith("figure-") for anchor in chapter.anchors)
+                chapter.anchors.add(chapter.anchor("figure", known + 1))
+        return chapter
+
+    def _index_text(self, text: str) -> None:
+        for kind, number in re.findall(r"(?m)^#+ (Part|Exercise) (\d+)\b", text):
+            self.anchors.add(self.anchor(kind.lower(), number))
+        for _ in FORMULA.finditer(text):
+            known = sum(anchor.startswith("eq-") for anchor in self.anchors)
+            self.anchors.add(self.anchor("equation", known + 1))
+        if "## References" in text:
+            listed = text.partition("## References")[2]
+            self.references = {m["number"]: m["line"] for m in LISTED.finditer(listed)}
+
+    def live_figures(self) -> dict[str, str]:
+        """The stored HTML of its live figures, by cell."""
+        return {
+            cell["id"]: "".join(output["data"]["text/html"])
+            for cell in self.notebook["cells"]
+            for output in cell.get("outputs", [])
+            if figure_kind(output) == "live"
+        }
+
+    @property
+    def number(self) -> int:
+        """The number in the file's name."""
+        return int(self.path.name[:2])
+
+    @property
+    def page(self) -> str:
+        """The file name of its page."""
+        return f"{self.path.stem}.html"
+
+    def anchor(self, kind: str, number: int | str) -> str:
+        """The anchor of a part, exercise, figure or equation, which is there or not."""
+        return f"{'eq' if kind == 'equation' else kind}-{self.number}-{number}"
+
+
+@dataclass
+class Shelf:
+    """All chapters, and what they need to know of one another.
+
+    offers: the ways to run a chapter's file, as offers.ways gives them. printed: whether there are PDFs.
+    heights: how much room live figures need, by "<chapter>#<cell>".
+    """
+
+    chapters: Sequence[Chapter]
+    works: tuple[Work, ...]
+    offers: Callable[[str], dict[str, str]]
+    printed: bool = False
+    heights: dict[str, Steps] = field(default_factory=dict)
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    cited: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+    def live_html(self, name: str, cell_id: str, anchor: str) -> str:
+        """The live figure that a cell of a chapter stores, for the element with the id `anchor`.
+
+        Without what is for JupyterLab, and with room for it until it is live. Raises KeyError if there is none.
+        """
+        stored = {c.path.stem: c.live_figures() for c in self.chapters}[name][cell_id]
+        stored = _SAYS_RUN.sub(_SAYS_SCRIPT, re.sub(r"(?s)<style>.*?</style>", "", stored))
+        return stored + _room(anchor, self.heights.get(f"{name}#{cell_id}", []))
+
+    def live_figures(self) -> list[str]:
+        """The HTML of every live figure that a chapter stores."""
+        return [stored for chapter in self.chapters for stored in chapter.live_figures().values()]
+
+    def by_number(self, number: str | int) -> Chapter | None:
+        """The chapter of that number, if there is one."""
+        return next((c for c in self.chapters if c.number == int(number)), None)
+
+
+def _room(anchor: str, steps: Steps) -> str:
+    """A style that keeps as much room for a figure as it will need when it is live."""
+    if not steps:
+        return ""
+    resting = f"#{anchor} .explore:not(:has(.live))"
+    rules = [f"{resting}{{min-height:{steps[-1][1]}px}}"]
+    for width, height in reversed(steps[:-1]):
+        rules.append(f"@container live (width<={width}px){{{resting}{{min-height:{height}px}}}}")
+    return f"<style>{''.join(rules)}</style>"
+
+
+def figure_kind(output: Cell) -> str:
+    """Whether an output is a "live" figure, a "still" one, or none ("")."""
+    data = output.get("data", {})
+    if 'class="explore"' in "".join(data.get("text/html", "")):
+        return "live"
+    return "still" if "image/svg+xml" in data else ""

@@ -1,0 +1,54 @@
+"""Formulas as MathML, made when the book is built: a page needs no script to show them."""
+
+import html
+import re
+
+from docutils import nodes
+from math_core import LatexError, LatexToMathML
+from sphinx.application import Sphinx
+from sphinx.errors import SphinxError
+from sphinx.writers.html5 import HTML5Translator
+
+
+class FormulaError(SphinxError):
+    """A formula that cannot be set."""
+
+    category = "Formula"
+
+
+def to_mathml(latex: str, *, display: bool = False) -> str:
+    """The formula as `<math>` that says, for whoever cannot see it, its LaTeX.
+
+    Raises FormulaError for a command that is not known.
+    """
+    try:
+        math = LatexToMathML().convert_with_local_state(latex, displaystyle=display)
+    except LatexError as error:
+        reason = re.sub(r"\x1b\[[\d;]*m", "", str(error)).strip().splitlines()[0]
+        raise FormulaError(f"{latex!r} cannot be set: {reason}") from error
+    return math.replace("<math", '<math xmlns="http://www.w3.org/1998/Math/MathML"', 1)
+
+
+def _visit_inline(self: HTML5Translator, node: nodes.math) -> None:
+    self.body.append(to_mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def _visit_block(self: HTML5Translator, node: nodes.math_block) -> None:
+    """A formula of its own, in a box that scrolls, with its number; the label is eq-<number>."""
+    label = node.get("label") or ""
+    number = label.removeprefix("eq-").replace("-", ".")
+    anchor = f' id="{html.escape(label)}"' if label else ""
+    self.body.append(
+        f'<div class="equation"{anchor}><div class="formula" tabindex="0" role="group" '
+        f'aria-label="Equation {number}">{to_mathml(node.astext(), display=True)}</div>'
+    )
+    if number:
+        self.body.append(f'<a class="number" href="#{label}">({number})</a>')
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Make it the way in which HTML pages set formulas."""
+    app.add_html_math_renderer("mathml", (_visit_inline, None), (_visit_block, None))

@@ -1,0 +1,223 @@
+"""A chapter as the book shows it: numbers, links between the parts of the book, figures, folded solutions.
+
+The notebooks stay as they are. What is made here is a copy of one, in which what JupyterLab has no name for is said in the
+words of MyST and HTML.
+"""
+
+import copy
+import re
+from collections.abc import Iterator
+from html import escape
+
+from .bibliography import find_work
+from .chapters import FORMULA, LISTED, Cell, Chapter, Notebook, Shelf, figure_kind
+
+# Where nothing is changed: code, formulas, links, elements of HTML, headings.
+_KEPT = re.compile(
+    r"(?ms)```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|!?\[[^\]]*\]\([^)]*\)|</?[a-zA-Z][^>]*>|^#+ [^\n]*$"
+)
+_CITED = re.compile(r"\[(?P<numbers>\d+(?:, ?\d+)*)(?P<where>, [a-z][^\]]*)?\]")
+_NAMED = re.compile(
+    r"\b(?P<kind>part|exercise|figure|equation) (?P<number>\d+(?:\.\d+)?)(?: of chapter (?P<of>\d+))?\b"
+    r"|\bchapter (?P<chapter>\d+)\b|\bthe figure (?P<place>below|above)\b",
+    re.IGNORECASE,
+)
+
+
+def translate(shelf: Shelf, chapter: Chapter) -> tuple[Notebook, dict[str, str]]:
+    """The chapter for the book, and its pictures: SVG by file name.
+
+    What cannot be resolved is added to shelf.faults: (name of the chapter, sentence).
+    """
+    return _Translation(shelf, chapter).run()
+
+
+class _Translation:
+    def __init__(self, shelf: Shelf, chapter: Chapter) -> None:
+        self.shelf, self.chapter = shelf, chapter
+        self.pictures: dict[str, str] = {}
+        self.shown = 0  # figures so far
+        self.formulas = 0
+
+    def run(self) -> tuple[Notebook, dict[str, str]]:
+        notebook = copy.deepcopy(self.chapter.notebook)
+        cells: list[Cell] = []
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = self.text("".join(cell["source"]))
+                cells.append(cell)
+                if len(cells) == 1:
+                    cells.append(self.head())
+            elif cell["cell_type"] == "code":
+                cells += self.code(cell)
+        notebook["cells"] = cells
+        return notebook, self.pictures
+
+    def complain(self, sentence: str) -> None:
+        self.shelf.faults.append((self.chapter.path.stem, sentence))
+
+    # --- text
+
+    def text(self, source: str) -> str:
+        body, heading, listed = source.partition("## References")
+        parts, end = [], 0
+        for kept in _KEPT.finditer(body):
+            parts += [self.prose(body[end : kept.start()]), self.keep(kept)]
+            end = kept.end()
+        parts.append(self.prose(body[end:]))
+        return "".join(parts) + heading + LISTED.sub(self.reference, listed)
+
+    def keep(self, kept: re.Match[str]) -> str:
+        """What is not prose; headings and formulas get their numbers, named places an anchor for MyST."""
+        piece = kept[0]
+        if found := re.fullmatch(r"(#+) (Part|Exercise) (\d+)(.*)", piece):
+            marks, kind, number, rest = found.groups()
+            anchor = self.chapter.anchor(kind.lower(), number)
+            if kind == "Exercise":
+                number = f"{self.chapter.number}.{number}"
+            return f"({anchor})=\n\n{marks} {kind} {number}{rest}"
+        if found := re.fullmatch(r'<a id="([\w-]+)">', piece):
+            return f"\n({found[1]})=\n<a>"
+        if FORMULA.match(kept.string, kept.start()):
+            self.formulas += 1
+            return f"{piece} ({self.chapter.anchor('equation', self.formulas)})"
+        return piece
+
+    def prose(self, text: str) -> str:
+        return _NAMED.sub(self.named, _CITED.sub(self.citation, text))
+
+    def citation(self, found: re.Match[str]) -> str:
+        numbers = re.split(", ?", found["numbers"])
+        for number in numbers:
+            if number not in self.chapter.references:
+                self.complain(f"cites [{number}], which its References do not list")
+        links = (f'<a href="#reference-{number}">{number}</a>' for number in numbers)
+        return f'<span class="cite">[{", ".join(links)}{found["where"] or ""}]</span>'
+
+    def reference(self, found: re.Match[str]) -> str:
+        number, line = found["number"], found["line"]
+        work = find_work(line, self.shelf.works)
+        if work is None:
+            self.complain(f"reference {number} is not in references.bib: {line}")
+            return found[0]
+        self.shelf.cited.setdefault(work.key, []).append((self.chapter.number, number))
+        line = re.sub(
+            r"arXiv:(\d{4}\.\d{4,5})", r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', line
+        )
+        every = f'<a class="more" href="../bibliography.html#{work.key}">in the bibliography</a>'
+        return f'{number}. <span id="reference-{number}">{line}</span> {every}'
+
+    def named(self, found: re.Match[str]) -> str:
+        """A link to the part, exercise, figure, equation or chapter that the words name, if it is there."""
+        if found["place"]:
+            step = 1 if found["place"].lower() == "below" else 0
+            goal, anchor = self.chapter, self.chapter.anchor("figure", self.shown + step)
+        elif found["chapter"]:
+            other = self.shelf.by_number(found["chapter"])
+            if other is None or other is self.chapter:
+                return found[0]
+            return f'<a href="{other.page}">{found[0]}</a>'
+        else:
+            chapter, _, number = found["number"].rpartition(".")
+            other = self.shelf.by_number(found["of"] or chapter or self.chapter.number)
+            if other is None:
+                return found[0]
+            goal, anchor = other, other.anchor(found["kind"].lower(), number)
+        if anchor not in goal.anchors:
+            return found[0]
+        page = "" if goal is self.chapter else goal.page
+        return f'<a href="{page}#{anchor}">{found[0]}</a>'
+
+    # --- code
+
+    def code(self, cell: Cell) -> Iterator[Cell]:
+        metadata = cell["metadata"]
+        tags = metadata.setdefault("tags", [])
+        cell["outputs"] = [self.output(cell, o) for o in cell["outputs"] if not _is_empty(o)]
+        if cell["id"] == "imports":
+            tags.append("hide-input")
+            metadata["mystnb"] = {"code_prompt_show": "Imports", "code_prompt_hide": "Imports"}
+        if "quiz" in tags:
+            tags.append("remove-input")
+        if "solution" in tags:
+            tags.append("hide-cell")
+            metadata["mystnb"] = {
+                "code_prompt_show": "Show the solution",
+                "code_prompt_hide": "Hide the solution",
+            }
+        yield cell
+        if "exercise" in tags:
+            yield _markdown(
+                f"offer-{cell['id']}",
+                '<p class="offer">This check runs in Python, with the notebook: '
+                f'{self.ways()}. <a href="../run.html">How</a></p>',
+            )
+
+    def output(self, cell: Cell, output: Cell) -> Cell:
+        """An output as it is, or as the figure that it holds."""
+        kind = figure_kind(output)
+        if not kind:
+            return output
+        self.shown += 1
+        anchor = self.chapter.anchor("figure", self.shown)
+        if kind == "live":
+            inner = self.shelf.live_html(self.chapter.path.stem, cell["id"], anchor)
+        else:
+            inner = self.picture(anchor, output)
+        number = anchor.removeprefix("figure-").replace("-", ".")
+        name = f"Figure {number}" + (", live" if kind == "live" else "")
+        shown = figure_html(anchor, kind, inner, name, cell["id"])
+        return output | {"data": {"text/html": shown}, "metadata": {}}
+
+    def picture(self, anchor: str, output: Cell) -> str:
+        svg = "".join(output["data"]["image/svg+xml"])
+        alt = output.get("metadata", {}).get("image/svg+xml", {}).get("alt", "")
+        name = f"{anchor}.svg"
+        self.pictures[name] = svg
+        width, height = _size(svg)
+        return (
+            f'<div class="scroll"><img src="../_images/{name}" alt="{escape(alt)}" '
+            f'width="{width}" height="{height}"></div>'
+        )
+
+    def head(self) -> Cell:
+        """Under the title: how to run this chapter, and its printed version."""
+        paper = ""
+        if self.shelf.printed:
+            paper = (
+                f' <span>Print: <a href="../download/{self.chapter.path.stem}.pdf">PDF</a></span>'
+            )
+        return _markdown(
+            "offer-head",
+            f'<p class="offer head"><span>Run: {self.ways()}</span>{paper}</p>',
+        )
+
+    def ways(self) -> str:
+        offers = self.shelf.offers(self.chapter.path.name)
+        return " · ".join(f'<a href="{href}">{name}</a>' for name, href in offers.items())
+
+
+def figure_html(anchor: str, kind: str, inner: str, name: str, cell: str) -> str:
+    """A figure with its number."""
+    return (
+        f'<figure class="{kind}-figure" id="{anchor}" data-cell="{cell}">{inner}'
+        f'<figcaption><a href="#{anchor}">{name}</a></figcaption></figure>'
+    )
+
+
+def _is_empty(output: Cell) -> bool:
+    """Whether an output only holds the place of something that runs in JupyterLab."""
+    return bool(re.fullmatch(r"<!--.*-->", "".join(output.get("data", {}).get("text/html", ""))))
+
+
+def _markdown(name: str, source: str) -> Cell:
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
+
+
+def _size(svg: str) -> tuple[int, int]:
+    """Width and height of an SVG in pixels."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    if found is None:
+        raise ValueError("a stored SVG has no viewBox")
+    width, height = (round(float(number) * 4 / 3) for number in found.groups())
+    return width, height
