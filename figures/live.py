@@ -4,7 +4,6 @@ import base64
 import html
 import json
 import re
-import urllib.parse
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -12,13 +11,14 @@ from typing import Any, ClassVar
 
 import anywidget
 
+from .show import FITS, svg_uri
+
 JS = Path(str(resources.files(__package__))) / "js"
 WEIGHTS = Path(str(resources.files("attention_lib"))) / "weights"
 # These stand out on light and on dark ground; the front end has a set for each.
 COLOURS = ("#2a86c4", "#d9691e", "#1f9484", "#d6478b", "#a8851a")
 VIEW = "application/vnd.jupyter.widget-view+json"
 
-_READABLE = " /:=,;()!*+@?'"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<name>\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const|function|class)", re.MULTILINE)
 
@@ -106,13 +106,13 @@ class LiveFigure(anywidget.AnyWidget):
         The SVG is an image, not a part of the page: JupyterLab takes the elements of SVG out of a
         notebook that was not run here, and leaves their text in a heap.
         """
-        picture = f"data:image/svg+xml,{urllib.parse.quote(self.resting_svg(), safe=_READABLE)}"
+        picture = svg_uri(self.resting_svg())
         state = json_for_html(self.state())
         return (
             f'<div class="explore" data-figure="{self.name}">'
             f'<script type="application/json">{state}</script>'
             f'<img alt="{escape(self.summary())}" src="{picture}" width="{self.width}" '
-            'style="max-width:100%;height:auto">'
+            f'style="{FITS}">'
             f"<p><small>{escape(self.summary())} Run this cell in JupyterLab to bring the figure "
             "to life.</small></p></div>"
         )

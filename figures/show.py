@@ -3,6 +3,7 @@
 import html
 import io
 import re
+import urllib.parse
 
 import matplotlib.pyplot as plt
 from IPython.display import display
@@ -10,6 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .look import styled
+
+FITS = "max-width:100%;height:auto"
+_READABLE = " /:=,;()!*+@?'"
 
 
 def show(figure: Axes | Figure, *, alt: str) -> None:
@@ -19,11 +23,18 @@ def show(figure: Axes | Figure, *, alt: str) -> None:
     ValueError for less. Nothing is saved and None is returned, so that a cell may end with it.
     """
     svg = to_svg(figure, alt=alt)
+    # JupyterLab shows the HTML: of an SVG it makes an image without words that does not shrink.
+    picture = f'<img class="still" alt="{html.escape(alt)}" src="{svg_uri(svg)}" style="{FITS}">'
     display(  # type: ignore[no-untyped-call]
-        {"image/svg+xml": svg, "text/plain": alt},
+        {"image/svg+xml": svg, "text/html": picture, "text/plain": alt},
         metadata={"image/svg+xml": {"alt": alt}},
         raw=True,
     )
+
+
+def svg_uri(svg: str) -> str:
+    """The address under which an <img> finds `svg` in itself."""
+    return f"data:image/svg+xml,{urllib.parse.quote(svg, safe=_READABLE)}"
 
 
 @styled
@@ -42,7 +53,7 @@ def to_svg(figure: Axes | Figure, *, alt: str) -> str:
     plt.close(fig)
     title = next((a.get_title(loc="left") for a in fig.axes if a.get_title(loc="left")), "")
     title = html.escape(title or alt.split(". ")[0])
-    head = f'<svg role="img" style="max-width:100%;height:auto" aria-label="{html.escape(alt)}"'
+    head = f'<svg role="img" style="{FITS}" aria-label="{html.escape(alt)}"'
     words = f"<title>{title}</title><desc>{html.escape(alt)}</desc>"
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :].replace("<svg", head, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import urllib.parse
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgba
+from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 
 import figures
@@ -66,6 +69,19 @@ def test_the_svg_says_what_it_shows_and_is_the_same_each_time(name: str) -> None
     assert "<dc:date>" not in svg
     assert len(svg) < 60_000
     assert plt.get_fignums() == []
+
+
+def test_a_shown_figure_is_an_image_with_words_that_shrinks(monkeypatch: Any) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(sys.modules["figures.show"], "display", lambda *a, **kw: shown.append(a[0]))
+    alt = 'A bar "a" that is shorter than a bar b & so on.'
+    figures.show(DRAWN["bars"](), alt=alt)
+    picture = ET.fromstring(shown[0]["text/html"].replace('">', '"/>'))
+    assert picture.get("alt") == alt
+    assert "max-width:100%" in str(picture.get("style"))
+    start, _, svg = str(picture.get("src")).partition(",")
+    assert start == "data:image/svg+xml"
+    assert urllib.parse.unquote(svg) == shown[0]["image/svg+xml"]
 
 
 def test_the_style_is_the_books_whatever_the_readers_is() -> None:
@@ -199,3 +215,66 @@ def test_a_head_without_which_nothing_is_lost_has_no_dot() -> None:
     assert isinstance(dots, PathCollection)
     assert np.asarray(dots.get_offsets()).tolist() == [[0, 1], [3, 5]]
     assert dots.get_sizes()[1] == pytest.approx(4 * dots.get_sizes()[0])
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3, 5])
+def test_a_line_between_each_pair_of_layers(layers: int) -> None:
+    rise = np.ones((layers, 3, 4))
+    ax = figures.draw_heads(rise, rise, relations="abcd")
+    heights = [float(np.asarray(line.get_ydata())[0]) for line in ax.lines]
+    assert heights == [3 * layer - 0.5 for layer in range(1, layers)]
+
+
+def test_panels_of_heads_share_one_scale() -> None:
+    one = np.zeros((2, 3, 4))
+    one[1, 2, 3] = 2
+    panels = figures.panels(1, 2)
+    sizes = []
+    for rise, ax in zip((one, 3 * one), panels, strict=True):
+        figures.draw_heads(rise, np.ones_like(rise), relations="abcd", largest=6, ax=ax)
+        dots = ax.collections[-1]
+        assert isinstance(dots, PathCollection)
+        sizes.append(dots.get_sizes()[0])
+    assert sizes[1] == pytest.approx(3 * sizes[0])
+    assert not panels[0].figure.legends
+
+
+@pytest.mark.parametrize(("width", "columns"), [(9, 6), (3, 2)])
+def test_the_legend_of_heads_shows_what_is_drawn(width: float, columns: int) -> None:
+    rise = np.ones((2, 3, 4))
+    ax = figures.panels(1, 1, width=width)
+    figures.draw_heads(rise, rise, relations="abcd", largest=4, legend=True, ax=ax)
+    [legend] = ax.figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert words == ["0.25", "1", "4 nats lost", "weight 0", "0.5", "1"]
+    assert legend._ncols == columns
+    marks = [line for line in legend.legend_handles if isinstance(line, Line2D)]
+    dots = ax.collections[-1]
+    assert isinstance(dots, PathCollection)
+    ax.figure.canvas.draw()
+    # One nat has the size in the legend that it has in the picture, and weight 1 its colour.
+    assert marks[1].get_markersize() ** 2 == pytest.approx(dots.get_sizes()[0])
+    assert to_rgba(marks[5].get_markerfacecolor()) == tuple(np.asarray(dots.get_facecolor())[0])
+
+
+HEADS = np.ones((2, 3, 4))
+HOLED = np.where(np.indices(HEADS.shape).sum(0) == 2, np.nan, HEADS)
+
+
+@pytest.mark.parametrize(
+    ("rise", "weight", "options", "complaint"),
+    [
+        (HEADS[0], HEADS[0], {}, r"rise must be \(layers, heads, relations\): found \(3, 4\)"),
+        (HEADS, HEADS[:1], {}, r"must share a shape: rise \(2, 3, 4\), weight \(1, 3, 4\)"),
+        (HEADS, HEADS, {"relations": "abc"}, r"last axis of rise \(2, 3, 4\): found 3 names"),
+        (HOLED, HEADS, {}, "rise must be finite: found NaN or infinity"),
+        (HEADS, np.inf * HEADS, {}, "weight must be finite: found NaN or infinity"),
+        (HEADS, HEADS, {"largest": 0.5}, "at least the largest rise, 1: found 0.5"),
+        (HEADS, HEADS, {"largest": float("nan")}, "at least the largest rise, 1: found nan"),
+    ],
+)
+def test_heads_that_cannot_be_drawn(
+    rise: Any, weight: Any, options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        figures.draw_heads(rise, weight, **{"relations": "abcd", **options})
