@@ -1,4 +1,4 @@
-"""Attention from scratch, in NumPy. `attention_lib.torch` has the same names for tensors.
+"""Attention from scratch, in NumPy. `attention_lib.torch` has most of it for tensors.
 
 Importing this loads neither torch nor matplotlib.
 """

@@ -7,7 +7,7 @@ by number are left out: they grow as n d, or as n² without the factor d.
 import math
 from dataclasses import dataclass
 
-from .shapes import check_count
+from .shapes import check_count, check_flag
 
 
 def dense_pairs(n: int) -> int:
@@ -35,6 +35,7 @@ def window_pairs(n: int, window: int, *, causal: bool = False) -> int:
     About (2 window - 1) n, causal window n. Raises ValueError for a window below 1.
     """
     n, w = check_count("n", n), check_count("window", window, least=1)
+    causal = check_flag("causal", causal)
     w = min(n, w)
     missing = w * (w - 1) // 2  # what the window would hold beyond the first token
     return w * n - missing if causal else (2 * w - 1) * n - 2 * missing if n else 0
@@ -47,7 +48,7 @@ def global_window_pairs(n: int, window: int, global_tokens: int, *, causal: bool
     """
     n = check_count("n", n)
     others = n - min(n, check_count("global_tokens", global_tokens))
-    full = causal_pairs if causal else dense_pairs
+    full = causal_pairs if check_flag("causal", causal) else dense_pairs
     return full(n) - full(others) + window_pairs(others, window, causal=causal)
 
 
@@ -127,7 +128,7 @@ def attention_costs(
     stride = math.isqrt(n) if stride is None else stride
     pairs = {
         "dense": dense_pairs(n),
-        "tiled": causal_pairs(n) if causal else dense_pairs(n),
+        "tiled": causal_pairs(n) if check_flag("causal", causal) else dense_pairs(n),
         "window": window_pairs(n, window, causal=causal),
         "global + window": global_window_pairs(n, window, global_tokens, causal=causal),
         "strided": strided_pairs(n, stride),

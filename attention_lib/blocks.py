@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .masks import check_blocks, global_window_mask
-from .shapes import Mask, check_count
+from .shapes import Mask, Rng, as_generator, check_count
 
 ROWS, COLUMNS = 128, 1024  # of the largest block
 
@@ -88,18 +88,20 @@ def block_sparse_blocks(
 
 
 def bigbird_blocks(
-    n: int, *, window: int, global_blocks: int, random_blocks: int, rng: np.random.Generator
+    n: int, *, window: int, global_blocks: int, random_blocks: int, rng: Rng
 ) -> Mask:
     """Blocks (n, n) that are near, global, or drawn: True = may look.
 
     Each block sees those less than `window` away, the first `global_blocks` see all and are seen by
     all, and `random_blocks` more are drawn for each row among those it does not see yet. Window 2, the
-    block and one on each side, 2 global and 3 random ones are the paper's (there "window 3").
+    block and one on each side, 2 global and 3 random ones are the paper's (there "window 3"). `rng` is
+    a seed or a Generator.
     Raises ValueError for a window below 1 or a negative number. Source: Zaheer et al. 2020, section 2.
     """
     tokens = check_count("global_blocks", global_blocks)
     blocks = global_window_mask(n, window, tokens, causal=False)
     wanted = check_count("random_blocks", random_blocks)
+    rng = as_generator(rng)
     for row in blocks:
         others = np.flatnonzero(~row)
         row[rng.choice(others, min(wanted, len(others)), replace=False)] = True

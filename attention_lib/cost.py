@@ -5,6 +5,7 @@ The bill of attention (pairs, FLOPs) is in `bill`, what it holds and moves (byte
 `memory`; their names are found here too.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -105,8 +106,9 @@ class Cost:
 def product(
     name: str, rows: int, inner: int, columns: int, after: tuple[Operation, ...] = ()
 ) -> Operation:
-    """The matrix product (rows, inner) @ (inner, columns)."""
-    return Operation(name, rows * inner * columns, after)
+    """The matrix product (rows, inner) @ (inner, columns). Raises ValueError for a negative size."""
+    sizes = {"rows": rows, "inner": inner, "columns": columns}
+    return Operation(name, math.prod(check_count(*size) for size in sizes.items()), after)
 
 
 def longest_chain(operations: list[Operation]) -> int:
@@ -125,7 +127,7 @@ def attention_operations(
     Each of the n queries meets n keys, or `window` of them. No count depends on the number of heads.
     A mask takes no work away: hidden scores are computed, then hidden.
     """
-    keys = n if window is None else min(window, n)
+    keys = n if window is None else min(check_count("window", window, least=1), n)
     made = tuple(product(f"{name} = x W_{name}", n, d, d) for name in "QKV" if projections)
     scores = product("scores = Q Kᵀ", n, d, keys, made[:2])
     values = product("out = softmax(scores) V", n, keys, d, (scores, *made[2:]))
@@ -139,7 +141,7 @@ def recurrent_operations(n: int, d: int, *, gates: int = 1) -> list[Operation]:
     gates: 1 for a plain recurrent layer, 3 for a GRU, 4 for an LSTM.
     """
     chain: list[Operation] = []
-    for t in range(n):
+    for t in range(check_count("n", n)):
         chain.append(product(f"[x {t}, state] [W; U]", 1, 2 * d, gates * d, tuple(chain[-1:])))
     return chain
 

@@ -7,9 +7,10 @@ R relations, in the order of RELATIONS.
 """
 
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby, product
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from .core import attention
 from .encoder import Encoder, Run
 from .heads import merge_heads, split_heads
 from .relations import RELATIONS, Relation, RelationGrammar, TaggedSentence
-from .shapes import Array, Mask, check_count
+from .shapes import Array, Mask, check_count, describe
 
 Head = tuple[int, int]  # (layer, head), both from 0
 Integers = NDArray[np.int64]
@@ -56,17 +57,20 @@ class HeadMatrix:
     cue: Array
 
     def strongest(self, relation: Relation) -> Head:
-        """The head without which the loss of a relation rises most."""
-        rise = self.rise[..., RELATIONS.index(relation)]
+        """The head without which the loss of a relation rises most.
+
+        Raises ValueError for what is none of RELATIONS.
+        """
+        rise = self.rise[..., _index(relation)]
         layer, head = np.unravel_index(rise.argmax(), rise.shape)
         return int(layer), int(head)
 
     def share(self, relation: Relation) -> float:
         """The strongest head's part of the summed rise of a relation; 0 if nothing rises.
 
-        What falls counts as no rise.
+        What falls counts as no rise. Raises ValueError for what is none of RELATIONS.
         """
-        rise = self.rise[..., RELATIONS.index(relation)].clip(0)
+        rise = self.rise[..., _index(relation)].clip(0)
         return float(rise.max() / rise.sum()) if rise.any() else 0.0
 
     def needed(self, nats: float = NEEDED) -> list[Head]:
@@ -114,9 +118,35 @@ def answer_questions(
     """Ask an encoder all questions of the sentences, with the heads `off` switched off.
 
     Raises ValueError for a head that the encoder does not have, for a word or an answer that it does
-    not know, and if a relation is asked for in none of the sentences.
+    not know, and if a relation is asked for in none of the sentences; TypeError for what is no head.
     """
-    return _answer(encoder, list(_groups(encoder, sentences)), off)
+    heads = check_heads_off(encoder, off)
+    return _answer(encoder, list(_groups(encoder, sentences)), heads)
+
+
+def check_heads_off(encoder: Encoder, off: Iterable[Head]) -> list[Head]:
+    """The heads `off` as pairs of ints, each once.
+
+    Raises TypeError for what is no pair of integers, ValueError for a head that is not there.
+    """
+    try:
+        found = list(off)
+    except TypeError:
+        raise TypeError(f"off must be pairs (layer, head): found {describe(off)}") from None
+    return list(dict.fromkeys(_check_head(encoder, each) for each in found))
+
+
+def _check_head(encoder: Encoder, found: Any) -> Head:
+    is_pair = isinstance(found, tuple | list) and len(found) == 2
+    if not is_pair or any(isinstance(i, bool) or not isinstance(i, SupportsIndex) for i in found):
+        raise TypeError(f"a head is a pair of integers (layer, head), from 0: found {found!r}")
+    layer, head = (int(i) for i in found)
+    if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
+        raise ValueError(
+            f"the encoder has {encoder.layers} layers of {encoder.heads} heads, from 0: found "
+            f"layer {layer}, head {head}"
+        )
+    return layer, head
 
 
 def measure_heads(encoder: Encoder, sentences: Sequence[TaggedSentence]) -> HeadMatrix:
@@ -170,8 +200,10 @@ def measure_hops(encoder: Encoder, sentences: Sequence[TaggedSentence]) -> Hops:
 def update_lengths(encoder: Encoder, run: Run, layer: int) -> Array:
     """Lengths of weight · v W_O (H, T, T): how much each head adds to each word from each other.
 
-    Source: Kobayashi et al. 2020, section 3.
+    Raises ValueError for a layer that is not there. Source: Kobayashi et al. 2020, section 3.
     """
+    if check_count("layer", layer) >= encoder.layers:
+        raise ValueError(f"layer must be from 0 to {encoder.layers - 1}: found {layer}")
     lengths = np.linalg.norm(run.v[layer] @ _output(encoder, layer), axis=-1)
     return np.asarray(run.weights[layer] * lengths[:, None, :])
 
@@ -228,6 +260,12 @@ def _groups(encoder: Encoder, sentences: Sequence[TaggedSentence]) -> Iterator[_
         )
 
 
+def _index(relation: Relation) -> int:
+    if relation not in RELATIONS:
+        raise ValueError(f"relation must be one of {', '.join(RELATIONS)}: found {relation!r}")
+    return RELATIONS.index(relation)
+
+
 def _length(sentence: TaggedSentence) -> int:
     return len(sentence.words)
 
@@ -268,12 +306,6 @@ def _answer(
     off: Collection[Head] = (),
     hidden: str | None = None,
 ) -> Answers:
-    for layer, head in off:
-        if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
-            raise ValueError(
-                f"the encoder has {encoder.layers} layers of {encoder.heads} heads, from 0: found "
-                f"layer {layer}, head {head}"
-            )
     logits = np.concatenate([_run(encoder, group, off, hidden)[0] for group in groups])
     answer = np.concatenate([group.answer for group in groups])
     relation = np.concatenate([group.relation for group in groups])

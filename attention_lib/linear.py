@@ -11,7 +11,17 @@ import numpy as np
 from .counting import multiply
 from .hidden import prepare, read_values
 from .masks import causal_mask
-from .shapes import Array, ShapeError, check_array, check_attention, check_count, describe, is_array
+from .shapes import (
+    Array,
+    Rng,
+    ShapeError,
+    as_generator,
+    check_array,
+    check_attention,
+    check_count,
+    describe,
+    is_array,
+)
 
 FeatureMap = Callable[[Array], Array]
 CHUNK = 128
@@ -35,24 +45,27 @@ def dpfp(x: Array, nu: int = 1) -> Array:
     Positive and sparse, so that keys overlap less. Raises ValueError for nu below 1.
     Source: Schlag et al. 2021, equation 37.
     """
-    check_array("x", x)
+    _check_rows(x)
     nu = check_count("nu", nu, least=1)
     halves = np.concatenate([np.maximum(x, 0), np.maximum(-x, 0)], -1)
     return np.concatenate([halves * np.roll(halves, shift, -1) for shift in range(1, nu + 1)], -1)
 
 
-def random_features(d: int, features: int, rng: np.random.Generator) -> FeatureMap:
+def random_features(d: int, features: int, rng: Rng) -> FeatureMap:
     """A map from (..., d) to (..., features) with φ(q)·φ(k) = exp(q·k) on average over its draws.
 
     φ(x) = exp(ω x - |x|²/2) / sqrt(features), the rows of ω normal. For softmax attention give it q and
-    k times d^(-1/4). Raises ValueError for a width or number below 1.
+    k times d^(-1/4). `rng` is a seed or a Generator. Raises ValueError for a width or number below 1;
+    the map raises ShapeError for another width.
     Source: Choromanski et al. 2021, lemma 1.
     """
     shape = check_count("features", features, least=1), check_count("d", d, least=1)
-    omega = rng.standard_normal(shape)
+    omega = as_generator(rng).standard_normal(shape)
 
     def positive(x: Array) -> Array:
-        check_array("x", x)
+        _check_rows(x)
+        if x.shape[-1] != len(omega.T):
+            raise ShapeError(f"x must be (..., {len(omega.T)}), as `d` says: x {x.shape}")
         half = (x * x).sum(-1, keepdims=True) / 2
         exponent = multiply(x, omega.T.astype(x.dtype)) - half
         return np.exp(exponent) / np.sqrt(x.dtype.type(features))
@@ -121,16 +134,18 @@ def linear_attention_scan(
     return out.astype(dtype, copy=False)
 
 
-def recall_share(pairs: int, d: int, feature_map: FeatureMap, rng: np.random.Generator) -> float:
+def recall_share(pairs: int, d: int, feature_map: FeatureMap, rng: Rng) -> float:
     """Share of `pairs` random keys whose own value is the nearest to what one state returns for it.
 
     Keys (pairs, d) are normal, values (pairs, d) normal of length 1; the state is Σ φ(k) vᵀ,
     (d_phi, d), and is read with φ(k). The sum of the weights is left out: it changes the length alone.
+    `rng` is a seed or a Generator.
     """
+    rng = as_generator(rng)
     keys = rng.standard_normal((check_count("pairs", pairs, least=1), check_count("d", d, least=1)))
     values = rng.standard_normal((pairs, d))
     values /= np.linalg.norm(values, axis=-1, keepdims=True)
-    features = feature_map(keys)
+    features = _features(feature_map, keys)
     found = multiply(features, multiply(features.T, values))
     return float((multiply(found, values.T).argmax(-1) == np.arange(pairs)).mean())
 
@@ -164,10 +179,22 @@ def _start(
     return q, k, v, out, multiply(none.swapaxes(-1, -2), v[..., :0, :]), none.sum(-2, keepdims=True)
 
 
+def _check_rows(x: Array) -> None:
+    check_array("x", x)
+    if not x.ndim:
+        raise ShapeError("x must have an axis (..., d): x ()")
+
+
 def _features(feature_map: FeatureMap, x: Array) -> Array:
-    phi = feature_map(x)
+    if not callable(feature_map):
+        raise TypeError(
+            f"feature_map must be a function of an array: found {describe(feature_map)}"
+        )
+    phi = feature_map(x.copy())  # which it may change
     if not is_array(phi):
         raise TypeError(f"feature_map must return a NumPy array: found {describe(phi)}")
+    if phi.dtype.kind == "c":
+        raise TypeError(f"feature_map must return real numbers: found {phi.dtype}")
     if phi.ndim != x.ndim or phi.shape[:-1] != x.shape[:-1]:
         raise ShapeError(
             f"feature_map must keep all axes but the last: {x.shape} became {phi.shape}"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .shapes import Mask, ShapeError, as_array, check_count, describe, is_array
+from .shapes import Mask, ShapeError, as_array, check_count, check_flag, describe, is_array
 
 Align = Literal["lower-right", "upper-left"]
 
@@ -50,7 +50,7 @@ def sliding_window_mask(
     near = np.ones(np.broadcast_shapes(i.shape, j.shape), dtype=bool)
     if window is not None:
         near = abs(i - j) < check_count("window", window, least=1)
-    return near & (j <= i) if causal else near
+    return near & (j <= i) if check_flag("causal", causal) else near
 
 
 def strided_mask(T: int, stride: int, S: int | None = None) -> Mask:
@@ -79,7 +79,7 @@ def global_window_mask(
     wide = (
         (j < tokens) | ((i >= 0) & (i < tokens)) | sliding_window_mask(T, window, S, causal=False)
     )
-    return wide & (j <= i) if causal else wide
+    return wide & (j <= i) if check_flag("causal", causal) else wide
 
 
 def block_mask(
@@ -95,7 +95,7 @@ def block_mask(
     check_blocks(blocks, len(i), j.size, block_size)
     rows, columns = np.arange(len(i)) // block_size, np.arange(j.size) // block_size
     allowed: Mask = blocks[..., rows[:, None], columns]
-    return allowed & (j <= i) if causal else allowed
+    return allowed & (j <= i) if check_flag("causal", causal) else allowed
 
 
 def check_blocks(blocks: Any, T: int, S: int, block_size: Any) -> None:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from .bill import Bill, dense_pairs
-from .shapes import check_count
+from .shapes import check_count, check_flag
 
 H200 = 141 * 10**9  # bytes of memory; source: NVIDIA's H200 data sheet
 
@@ -81,6 +81,7 @@ def flash_traffic(n: int, d: int, fast: int, *, causal: bool = False) -> Traffic
     """
     n = check_count("n", n)
     queries, keys = flash_blocks(d, fast)
+    causal = check_flag("causal", causal)
     loads, stores = 0, n * (d + 2)
     for first_key in range(0, n, keys):
         loads += 2 * min(keys, n - first_key) * d
@@ -138,7 +139,8 @@ class ModelShape:
     def cached_tokens(self, memory: int, *, size: int = 2) -> int:
         """The most tokens, of one sequence or of many, whose cache fits in `memory` bytes.
 
-        The model's own weights are not in the count.
+        These are tokens held: past a window, a sequence may have read more. The model's own weights
+        are not in the count.
         """
         return check_count("memory", memory) // self.cache_bytes_per_token(size=size)
 
@@ -147,6 +149,7 @@ MODEL_SHAPES = {
     "GPT-2": ModelShape(
         12, 768, 12, 12, 64, 3072, 2, "Radford et al. 2019, table 2, and the released code"
     ),
+    # Every other layer is locally banded, says Brown et al. 2020, section 2.1; here all are dense.
     "GPT-3 175B": ModelShape(96, 12288, 96, 96, 128, 49152, 2, "Brown et al. 2020, table 2.1"),
     "PaLM 540B": ModelShape(
         118, 18432, 48, 1, 256, 73728, 3, "Chowdhery et al. 2022, section 2 and table 1"

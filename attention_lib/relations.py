@@ -28,6 +28,7 @@ from .corpus import (
     Split,
     split_words,
 )
+from .shapes import describe
 
 Relation = Literal["article", "agreement", "coreference", "sense"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
@@ -145,8 +146,10 @@ class RelationGrammar:
         split "train": nothing that is held out stands together. "test": the subject with the object,
         the noun that "it" stands for with its adjective, and the ambiguous noun with its topic are
         all held out, as far as the sentence has them.
-        Raises ValueError for another split.
+        Raises TypeError for another rng than a random.Random, ValueError for another split.
         """
+        if not isinstance(rng, random.Random):
+            raise TypeError(f"rng must be a random.Random: found {describe(rng)}")
         if split not in ("train", "test"):
             raise ValueError(f"split must be 'train' or 'test', not {split!r}")
         pronoun, bystander, topic = (rng.random() < share for share in (0.6, 0.7, 0.7))

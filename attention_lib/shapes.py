@@ -18,6 +18,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.floating[Any]]
 Mask = npt.NDArray[np.bool_]
 Shape = tuple[int, ...]
+Rng = int | np.integer[Any] | np.random.Generator
 
 FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 
@@ -55,6 +56,20 @@ def check_options(causal: Any, scale: Any) -> None:
         )
     if scale is not None:
         check_real("scale", scale, "a number, or None for 1/sqrt(d_k)")
+
+
+def as_generator(rng: Any) -> np.random.Generator:
+    """The Generator of a seed, or the one given. Raises TypeError or ValueError for what is neither."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    return np.random.default_rng(check_count("rng, a seed or a numpy.random.Generator,", rng))
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return `value` as a bool. Raises TypeError unless it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False: found {describe(value)}")
+    return bool(value)
 
 
 def check_base(base: Any) -> None:
@@ -97,7 +112,7 @@ def check_array(name: str, x: Any) -> None:
     if not is_array(x):
         advice = "np.asarray(...) makes one"
         if type(x).__module__.startswith("torch"):
-            advice = "attention_lib.torch has the same names for tensors"
+            advice = "attention_lib.torch is for tensors"
         raise TypeError(f"{name} must be a NumPy array ({advice}): found {describe(x)}")
     if x.dtype not in FLOATS:
         raise TypeError(f"{name} must hold float16, float32 or float64: found {x.dtype}")

@@ -24,6 +24,7 @@ from .counting import multiply
 from .hidden import prepare, read_values
 from .masks import check_blocks
 from .shapes import Array, Mask, ShapeError, check_attention
+from .tiled import shrink
 
 SMALL = 20  # scores whose exp needs no maximum subtracted
 AT_ONCE = 2**18  # scores of small blocks that are made at once
@@ -121,7 +122,7 @@ def block_sparse_attention(
     return out
 
 
-@np.errstate(invalid="ignore", under="ignore")
+@np.errstate(invalid="ignore", under="ignore", over="ignore")
 def _attend(q: Array, k: Array, v: Array, blocks: Iterable[Block], scale: float | None) -> Array:
     """Attention over the pairs of the blocks."""
     dtype, T = q.dtype, q.shape[-2]
@@ -129,7 +130,8 @@ def _attend(q: Array, k: Array, v: Array, blocks: Iterable[Block], scale: float 
     q, k, v, _ = prepare(q, k, v, None, None, False)
     leading = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
     largest = np.maximum(v.max(initial=0), -v.min(initial=0))
-    small = largest < 1e20 and abs(scale) * _longest(q) * _longest(k) < SMALL
+    small = 1e-20 < largest < 1e20 and abs(scale) * _longest(q) * _longest(k) < SMALL
+    v, shrunk = (v, 1.0) if small else shrink(v)
     factor = scale / math.log(2) if small else scale  # powers of 2 are faster than those of e
     out = np.zeros((*np.broadcast_shapes(leading, v.shape[:-2]), T, v.shape[-1]), q.dtype)
     total, sees = np.zeros((*leading, T, 1), q.dtype), np.zeros((T, 1), dtype=bool)
@@ -161,6 +163,8 @@ def _attend(q: Array, k: Array, v: Array, blocks: Iterable[Block], scale: float 
         else:
             out_ += read_values(weights, values, allowed)
     np.divide(out, total, out=out, where=sees | (total > 0))
+    if shrunk != 1:
+        out *= shrunk
     return out.astype(dtype, copy=False)
 
 

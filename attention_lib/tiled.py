@@ -84,6 +84,15 @@ def cut(size: int, step: int) -> list[slice]:
     return [slice(i, min(i + step, size)) for i in range(0, size, step)]
 
 
+def shrink(v: Array) -> tuple[Array, float]:
+    """Values whose sum over the S keys is finite, if they are: v over a power of 2, and that power."""
+    S = v.shape[-2]
+    if not np.abs(v).max(initial=0, where=np.isfinite(v)) > np.finfo(v.dtype).max / max(S, 1):
+        return v, 1.0
+    power = 2.0 ** S.bit_length()
+    return v / v.dtype.type(power), power
+
+
 def _attend(
     q: Array,
     k: Array,
@@ -100,6 +109,7 @@ def _attend(
     (heads, T, d_v), S, wide = out.shape, k.shape[1], out.dtype
     q, k, v = (x.astype(wide, copy=False) for x in (q, k, v))
     bounded = bias is None and _bounded(q, k, v, scale)
+    v, shrunk = (v, 1.0) if bounded else shrink(v)
     finite = bounded or bool(np.isfinite(v).all())
     q = q * (scale / math.log(2) if bounded else scale)
     keys = [np.ascontiguousarray(k[:, columns].swapaxes(1, 2)) for columns in cut(S, KEYS)]
@@ -130,6 +140,8 @@ def _attend(
         else:
             out[:, rows] += read_values(weights, values, shown)
     out /= np.where(sees | (total > 0), total, 1)
+    if shrunk != 1:
+        out *= shrunk
     np.add(top, np.log(total), out=lse)
 
 
@@ -199,6 +211,7 @@ def _multiply(a: Array, b: Array, room: Array) -> Array:
     """a @ b, (heads, rows, inner) @ (heads, inner, columns), GROUP rows at a time if they divide."""
     heads, rows, inner = a.shape
     group = rows if rows % GROUP else GROUP
-    out = room[: heads * rows * b.shape[2]].reshape(heads, -1, group, b.shape[2])
-    multiply(a.reshape(heads, -1, group, inner), b[:, None], out)
-    return out.reshape(heads, rows, -1)
+    groups, columns = rows // group, b.shape[2]
+    out = room[: heads * rows * columns].reshape(heads, groups, group, columns)
+    multiply(a.reshape(heads, groups, group, inner), b[:, None], out)
+    return out.reshape(heads, rows, columns)

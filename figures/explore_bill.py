@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import traitlets
 
 from attention_lib.cost import Bill, crossover, layer_bill
+from attention_lib.shapes import check_count
 
 from .live import COLOURS, LiveFigure, bundle
 from .rest import Axis, Frame, text
@@ -30,7 +31,8 @@ class ExploreBill(LiveFigure):
     """What one layer spends on projections, feed-forward and scores, against tokens and width.
 
     n: tokens, from 100 to 1,000,000. d: width of the layer, a power of two from 128 to 16,384 or one
-    and a half times such. The cost is even at n = 6 d. Raises ValueError for anything else.
+    and a half times such. The cost is even at n = 6 d. Raises ValueError for any other integer,
+    TypeError for anything else.
     """
 
     name: ClassVar[str] = "bill"
@@ -39,8 +41,8 @@ class ExploreBill(LiveFigure):
     n = traitlets.Int().tag(sync=True)
     d = traitlets.Int().tag(sync=True)
 
-    def __init__(self, n: int = 2000, *, d: int = 512) -> None:
-        super().__init__(n=n, d=d)
+    def __init__(self, n: int = 500, *, d: int = 512) -> None:
+        super().__init__(n=check_count("n", n, least=None), d=check_count("d", d, least=None))
 
     @traitlets.validate("n")
     def _known_tokens(self, proposal: dict[str, Any]) -> int:

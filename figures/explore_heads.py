@@ -8,7 +8,7 @@ import traitlets
 
 from attention_lib.corpus import ADJECTIVES, NOUNS, PLURAL, split_words
 from attention_lib.encoder import Encoder, HeadOff, Run
-from attention_lib.head_roles import Head
+from attention_lib.head_roles import Head, check_heads_off
 from attention_lib.relations import (
     FEMININE,
     NATURE,
@@ -18,7 +18,7 @@ from attention_lib.relations import (
     TaggedSentence,
     tag_sentence,
 )
-from attention_lib.shapes import Array
+from attention_lib.shapes import Array, describe
 
 from .live import COLOURS, LiveFigure, bundle, escape, load_weights
 from .rest import text
@@ -65,7 +65,7 @@ class ExploreHeads(LiveFigure):
     (layer, head) from 0.
 
     Raises ValueError for a sentence that asks nothing or that the encoder cannot read, for a word
-    that does not ask, and for a head that is not there.
+    that does not ask, and for a head that is not there; TypeError for what is no head or no name.
     """
 
     name: ClassVar[str] = "heads"
@@ -88,8 +88,10 @@ class ExploreHeads(LiveFigure):
         off: Iterable[Head] = (),
     ) -> None:
         texts = (sentences,) if isinstance(sentences, str) else tuple(sentences)
-        heads = tuple(off)
+        if not isinstance(weights, str):
+            raise TypeError(f"weights must be a name or a path: found {describe(weights)}")
         encoder = Encoder.load(weights)
+        heads = check_heads_off(encoder, off)
         tagged = [_tag(sentence) for sentence in texts]
         if not tagged:
             raise ValueError("sentences must hold at least one sentence: found none")
@@ -115,6 +117,10 @@ class ExploreHeads(LiveFigure):
         self._encoder.encode(words)
         _tag(words)
         return words
+
+    @traitlets.validate("off")
+    def _known_heads(self, proposal: dict[str, Any]) -> list[list[int]]:
+        return [list(head) for head in check_heads_off(self._encoder, proposal["value"])]
 
     def run(self) -> Run:
         """What the library computes for the sentence on show, with the heads that are off."""

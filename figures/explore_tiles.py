@@ -8,6 +8,7 @@ import numpy as np
 import traitlets
 
 from attention_lib import attention
+from attention_lib.shapes import check_count, describe
 
 from .explore_scaling import Floats, normals
 from .live import COLOURS, LiveFigure, bundle
@@ -63,8 +64,10 @@ class ExploreTiles(LiveFigure):
     """One query's running maximum, sum and output while it reads its keys in tiles of 4.
 
     query: the one that is followed, 1 to 24. step: tiles read, from 0 to the last that the query
-    sees. causal: whether later keys are hidden, and tiles that hold nothing else skipped. Raises
-    ValueError for anything else.
+    sees. causal: whether later keys are hidden, and tiles that hold nothing else skipped.
+
+    Raises ValueError for other numbers, TypeError for what is no integer or no truth value. A query
+    or a mask that is changed later takes `step` back to the last tile that is seen.
     """
 
     name: ClassVar[str] = "tiles"
@@ -75,12 +78,23 @@ class ExploreTiles(LiveFigure):
     causal = traitlets.Bool().tag(sync=True)
     seed = traitlets.Int(SEED).tag(sync=True)
 
-    def __init__(self, query: int = 14, *, step: int = 3, causal: bool = False) -> None:
-        if not 1 <= query <= TOKENS:
-            raise ValueError(f"query must be from 1 to {TOKENS}: found {query}")
-        if not 0 <= step <= last_tile(query, causal):
-            raise ValueError(f"step must be from 0 to {last_tile(query, causal)}: found {step}")
+    def __init__(self, query: int = 14, *, step: int = 1, causal: bool = False) -> None:
+        query, step = check_count("query", query, least=None), check_count("step", step, least=None)
+        if not isinstance(causal, bool):
+            raise TypeError(f"causal must be True or False: found {describe(causal)}")
         super().__init__(query=query, step=step, causal=causal)
+
+    @traitlets.validate("query")
+    def _known_query(self, proposal: dict[str, Any]) -> int:
+        return _between("query", proposal["value"], 1, TOKENS)
+
+    @traitlets.validate("step")
+    def _known_step(self, proposal: dict[str, Any]) -> int:
+        return _between("step", proposal["value"], 0, last_tile(self.query, self.causal))
+
+    @traitlets.observe("query", "causal")
+    def _stay_in_sight(self, _: object) -> None:
+        self.step = min(self.step, last_tile(self.query, self.causal))
 
     def state(self) -> dict[str, Any]:
         """The traits; the example is drawn again from its seed."""
@@ -238,8 +252,15 @@ class ExploreTiles(LiveFigure):
                 f'fill="{COLOURS[2]}"/>'
                 f'<path d="M{left + tick:.1f} {y - 3}v18" stroke="currentColor" stroke-width="2"/>'
             )
-            parts.append(text(left + 296, y + 10, _number(float(value)), "end"))
+            shown = _number(float(value)) if self.step else "–"
+            parts.append(text(left + 296, y + 10, shown, "end"))
         return parts
+
+
+def _between(name: str, value: int, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be from {low} to {high}: found {value}")
+    return value
 
 
 def _number(x: float) -> str:

@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from attention_lib.checks import check, diagnose, exercises
 from attention_lib.checks.hints import (
     FROM_THE_END,
     KEPT,
     NO_MASK,
+    NOT_MERGED,
     PAIRED,
     REVERSED,
     ROWS,
+    SLICED,
     SPREAD,
     hint,
 )
@@ -116,9 +119,68 @@ def step_matrix_first(x: Any, h: Any, W: Any, U: Any, b: Any) -> Any:
     return np.tanh(np.dot(W, x) + h @ U + b)
 
 
+def cut(x: Any, heads: int) -> Any:
+    return x.reshape(len(x), heads, -1).swapaxes(0, 1)
+
+
+def joined(x: Any) -> Any:
+    return x.swapaxes(0, 1).reshape(x.shape[1], -1)
+
+
+def each_head(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])) @ v
+
+
+def heads_sliced(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any) -> Any:
+    q, k, v = cut(x, heads) @ W_Q, cut(x, heads) @ W_K, cut(x, heads) @ W_V
+    return joined(each_head(q, k, v)) @ W_O
+
+
+def heads_sliced_in_a_line(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any) -> Any:
+    return joined(each_head(*(cut(x, heads) @ W for W in (W_Q, W_K, W_V)))) @ W_O
+
+
+def heads_sliced_one_by_one(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any) -> Any:
+    d = x.shape[1] // heads
+    parts = [x[:, h * d : (h + 1) * d] for h in range(heads)]
+    return np.hstack([each_head(np.dot(s, W_Q), s @ W_K, s @ W_V) for s in parts]) @ W_O
+
+
+def heads_sliced_in_torch(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any) -> Any:
+    part = torch.tensor(x).view(len(x), heads, -1).transpose(0, 1)
+    return part @ torch.tensor(W_Q)
+
+
+SLICING = (
+    heads_sliced,
+    heads_sliced_in_a_line,
+    heads_sliced_one_by_one,
+    heads_sliced_in_torch,
+)
+
+
+def heads_apart(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any) -> Any:
+    return each_head(*(cut(x @ W, heads) for W in (W_Q, W_K, W_V))) @ W_O
+
+
+def heads_apart_by_another(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any) -> Any:
+    def project(rows: Any, W: Any) -> Any:
+        return rows @ W
+
+    return project(each_head(*(cut(project(x, W), heads) for W in (W_Q, W_K, W_V))), W_O)
+
+
+def heads_of_rows(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any) -> Any:
+    return x @ W_Q[: len(W_Q) // heads]
+
+
 @pytest.mark.parametrize(
     ("fn", "task", "words"),
     [
+        *((fn, "multi_head_attention", SLICED) for fn in SLICING),
+        (heads_apart, "multi_head_attention", NOT_MERGED),
+        (heads_apart_by_another, "multi_head_attention", PAIRED),
+        (heads_of_rows, "multi_head_attention", PAIRED),
         (many_reversed, SDPA, REVERSED),
         (many_reversed_earlier, SDPA, REVERSED),
         (many_fixed_axes, SDPA, FROM_THE_END),

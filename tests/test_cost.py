@@ -17,6 +17,7 @@ from attention_lib.cost import (
     layer_costs,
     longest_chain,
     path_length,
+    product,
     recurrent_operations,
 )
 from attention_lib.recurrent import lstm, rnn
@@ -121,5 +122,13 @@ def test_a_path_that_ends_nowhere_is_an_error() -> None:
         path_length(4, contiguous(1))
     with pytest.raises(ValueError, match="n must be at least 1: found 0"):
         path_length(0, contiguous(2))
+    with pytest.raises(ValueError, match="rows must be at least 0: found -1"):
+        attention_operations(-1, 5)
+    with pytest.raises(ValueError, match="window must be at least 1: found -2"):
+        attention_operations(3, 5, window=-2)
+    with pytest.raises(ValueError, match="inner must be at least 0: found -5"):
+        product("scores", 3, -5, 3)
+    with pytest.raises(ValueError, match="n must be at least 0: found -1"):
+        recurrent_operations(-1, 5)
     with pytest.raises(ValueError, match="window must be at least 2: found 1"):
         layer_costs(5, 3, window=1)

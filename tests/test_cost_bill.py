@@ -338,5 +338,13 @@ def test_sizes_that_cannot_be_are_errors() -> None:
             cost(5, 7, 2)
     with pytest.raises(ValueError, match="fast must be at least 256: found 255"):
         flash_traffic(5, 64, 255)
+    for refused in (
+        lambda: window_pairs(5, 2, causal="no"),  # type: ignore[arg-type]
+        lambda: global_window_pairs(5, 2, 1, causal="no"),  # type: ignore[arg-type]
+        lambda: attention_costs(5, 4, 2, causal="no"),  # type: ignore[arg-type]
+        lambda: flash_traffic(5, 64, 256, causal="no"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match="causal must be True or False: found str"):
+            refused()
     with pytest.raises(TypeError, match=r"n must be an integer: found 2\.5"):
         layer_bill(2.5, 4)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from attention_lib.cost import layer_bill, layer_costs, pairs_cost, weights_bytes
 from attention_lib.torch import MultiHeadAttention, TransformerBlock, attention
-from attention_lib.torch.counters import count_flops, peak_live_bytes
+from attention_lib.torch.counters import ATEN, count_flops, peak_live_bytes
 
 DEVICES = ["cpu", "meta"]
 
@@ -75,6 +75,83 @@ def test_fused_attention_counts_on_a_cpu_too() -> None:
     assert count_flops(fused) == 2 * product
     assert count_flops(lambda: fused(causal=True)) == 2 * product
     assert count_flops(lambda: backward(fused())) == (2 + 5) * product
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_products_that_are_added_to_something(device: str) -> None:
+    def ones(*shape: int) -> Tensor:
+        return torch.ones(shape, device=device)
+
+    a, b, many_a, many_b = ones(3, 5), ones(5, 7), ones(11, 3, 5), ones(11, 5, 7)
+    product = 2 * 3 * 5 * 7
+    assert count_flops(lambda: torch.addmm(ones(7), a, b)) == product
+    assert count_flops(lambda: ones(3, 7).addmm_(a, b)) == product
+    assert count_flops(lambda: torch.addbmm(ones(3, 7), many_a, many_b)) == 11 * product
+    assert count_flops(lambda: ones(3, 7).addbmm_(many_a, many_b)) == 11 * product
+    assert count_flops(lambda: ones(11, 3, 7).baddbmm_(many_a, many_b)) == 11 * product
+    assert count_flops(lambda: torch.addmv(ones(3), a, ones(5))) == 2 * 3 * 5
+    assert count_flops(lambda: ones(3).addmv_(a, ones(5))) == 2 * 3 * 5
+    assert count_flops(lambda: torch.vdot(ones(5), ones(5))) == 2 * 5
+
+
+@pytest.mark.parametrize(("kind", "gates"), [(nn.RNN, 1), (nn.GRU, 3), (nn.LSTM, 4)])
+def test_recurrent_layers(kind: Any, gates: int) -> None:
+    """W and U (gates · 11, 7 or 11) meet each of 5 · 3 tokens; backward, both sides of each product."""
+    layer, x = kind(7, 11), torch.ones(5, 3, 7, requires_grad=True)
+    products = 2 * (5 * 3) * (7 + 11) * gates * 11
+    assert count_flops(lambda: layer(x)) == products
+    with torch.no_grad():
+        assert count_flops(lambda: layer(x)) == products
+    first = 2 * 3 * 11 * gates * 11  # the state before the first token has no gradient
+    assert count_flops(lambda: backward(layer(x)[0])) == 3 * products - first
+
+
+@pytest.mark.parametrize("no_grad", [torch.no_grad, torch.inference_mode])
+def test_layers_that_torch_runs_as_one_kernel(no_grad: Any) -> None:
+    """It does so with an even number of heads."""
+    layer = nn.TransformerEncoderLayer(24, 4, 96, batch_first=True).eval()
+    heads = nn.MultiheadAttention(24, 4, batch_first=True).eval()
+    x = torch.ones(1, 11, 24)
+    bill = layer_bill(11, 24)
+    with no_grad():
+        assert count_flops(lambda: layer(x)) == bill.total
+        assert count_flops(lambda: heads(x, x, x)) == bill.projections + bill.scores
+
+
+def test_what_torch_may_use_is_as_before() -> None:
+    def switches() -> list[Any]:
+        fast = torch.backends.mha.get_fastpath_enabled()
+        return [torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled, fast]
+
+    before = switches()
+    assert any(before)
+    count_flops(lambda: None)
+    assert switches() == before
+    with pytest.raises(ZeroDivisionError):
+        count_flops(lambda: 1 // 0)
+    assert switches() == before
+
+
+def test_a_product_without_a_formula_is_an_error_not_0() -> None:
+    a, b = torch.ones(3, 5), torch.ones(5, 7)
+    x, layer = torch.ones(5, 3, 7), nn.LSTM(7, 11)
+    state = torch.zeros(1, 3, 11)
+    calls: dict[str, Callable[[], object]] = {
+        "_sparse_addmm": lambda: torch.sparse.mm(a.to_sparse(), b),
+        "_trilinear": lambda: nn.Bilinear(5, 7, 3)(a, torch.ones(3, 7)),
+        "conv_tbc": lambda: torch.conv_tbc(x, torch.ones(3, 7, 4), torch.ones(4)),
+        "linalg_matrix_exp": lambda: torch.linalg.matrix_exp(torch.ones(3, 3)),
+        "_euclidean_dist": lambda: torch.cdist(torch.ones(31, 5), torch.ones(37, 5)),
+        "mkldnn_rnn_layer": lambda: ATEN.mkldnn_rnn_layer(
+            *(x, *layer.all_weights[0], state, state, False, [], 2, 11, 1, True, False, False, True)
+        ),
+    }
+    with torch.no_grad():
+        for name, call in calls.items():
+            with pytest.raises(
+                NotImplementedError, match=rf"no formula for torch\.ops\.aten\.{name}$"
+            ):
+                count_flops(call)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -215,6 +292,11 @@ def test_twice_the_tokens_are_four_times_the_live_bytes_of_dense_attention() -> 
     assert 3.9 <= four / two < 4
     two, four = (peak_live_bytes(forward(n, 8, 512, "meta", causal=True)) for n in (2000, 4000))
     assert 3.9 <= four / two < 4
+
+
+def test_a_sparse_tensor_has_no_bytes_to_count() -> None:
+    with pytest.raises(NotImplementedError, match=r"counts dense .* layout torch\.sparse_coo$"):
+        peak_live_bytes(lambda: torch.eye(3).to_sparse())
 
 
 @pytest.mark.parametrize("count", [count_flops, peak_live_bytes])

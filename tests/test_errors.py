@@ -170,7 +170,7 @@ def test_what_is_no_float_array(name: str) -> None:
     refuse(
         lambda: function(**good | {name: tensor}),
         TypeError,
-        f"{name} must be a NumPy array (attention_lib.torch has the same names for tensors)",
+        f"{name} must be a NumPy array (attention_lib.torch is for tensors)",
         f"found torch.Tensor of shape {tuple(tensor.shape)}",
     )
 

@@ -1,6 +1,7 @@
 """Every measure of a head against the same thing done by edits of one sentence at a time."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -220,6 +221,39 @@ def test_sentences_are_held_out_and_seeded() -> None:
 def test_a_head_that_is_not_there(head: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match=f"found layer {head[0]}, head {head[1]}"):
         answer_questions(make(), SENTENCES, [head])
+
+
+@pytest.mark.parametrize(
+    "head", [(0.5, 0), (True, False), (np.True_, 0), 0, (0,), (0, 1, 2), "01", None, (None, 0)]
+)
+def test_what_is_no_head(head: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"a head is a pair of integers \(layer, head\), from 0: found"
+    ):
+        answer_questions(make(), SENTENCES, [head])
+
+
+def test_heads_of_other_kinds_are_the_same() -> None:
+    encoder = make()
+    expected = answer_questions(encoder, SENTENCES, [(1, 2)])
+    off: Any = iter([[np.int64(1), np.int8(2)], (1, 2)])
+    same(answer_questions(encoder, SENTENCES, off), expected)
+    with pytest.raises(TypeError, match=r"off must be pairs \(layer, head\): found int"):
+        answer_questions(encoder, SENTENCES, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ask", [HeadMatrix.share, HeadMatrix.strongest])
+def test_an_unknown_relation(ask: Any) -> None:
+    seen = matrix(np.zeros((2, 3, 4)), np.zeros((2, 3, 4)), np.zeros((2, 3)))
+    with pytest.raises(ValueError, match=f"must be one of {', '.join(RELATIONS)}: found 'nope'"):
+        ask(seen, "nope")
+
+
+@pytest.mark.parametrize("layer", [2, -1])
+def test_a_layer_that_is_not_there(layer: int) -> None:
+    encoder = make()
+    with pytest.raises(ValueError, match=f"layer must be .* found {layer}"):
+        update_lengths(encoder, encoder(SENTENCES[0].words), layer)
 
 
 def test_sentences_that_do_not_ask_for_all() -> None:

@@ -27,6 +27,7 @@ from attention_lib.torch import train as loop
 from attention_lib.torch.modules import Encoder as TorchEncoder
 from attention_lib.torch.relations import (
     NOTHING,
+    SHIPPED,
     VARIANTS,
     Batch,
     Recipe,
@@ -72,8 +73,9 @@ def matrix(seed: int) -> HeadMatrix:
 
 def test_what_is_shipped_is_small_and_complete() -> None:
     files = sorted(WEIGHTS.glob("heads-*.safetensors"))
-    assert [file.stem for file in files] == [f"heads-{seed}" for seed in SEEDS]
-    assert sum(file.stat().st_size for file in files) < 700_000
+    names = {f"{name}-{seed}" for name, seeds in SHIPPED.values() for seed in seeds}
+    assert {file.stem for file in files} == names == {*map("heads-{}".format, SEEDS), "heads-16-0"}
+    assert sum(file.stat().st_size for file in files) < 750_000
     assert STORED.stat().st_size < 300_000
     for seed in SEEDS:
         encoder = load(seed)
@@ -82,6 +84,14 @@ def test_what_is_shipped_is_small_and_complete() -> None:
         assert encoder.pointing_head is None
         assert encoder.recipe == json.loads(json.dumps(dataclasses.asdict(Recipe(seed))))
         assert all(np.isfinite(tensor).all() for tensor in encoder.tensors.values())
+
+
+def test_sixteen_heads_are_shipped_once() -> None:
+    encoder = Encoder.load("heads-16-0")
+    assert (encoder.words, encoder.answers) == (WORDS, ANSWERS)
+    assert (encoder.layers, encoder.heads, encoder.max_length) == (2, 16, MAX_LENGTH)
+    assert encoder.recipe == json.loads(json.dumps(dataclasses.asdict(Recipe(0, heads=16))))
+    assert (answer_questions(encoder, SENTENCES).accuracy >= 0.95).all()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -145,15 +155,21 @@ def test_the_stored_runs_are_those_of_the_variants() -> None:
 
 def test_the_stored_runs_are_those_of_the_shipped_encoders() -> None:
     sentences = held_out_sentences(400)
-    for run in stored_runs("8 heads")[:2]:
-        again = measure_heads(load(run.seed), sentences)
+    shipped = {
+        "heads-0": stored_runs("8 heads")[0],
+        "heads-1": stored_runs("8 heads")[1],
+        "heads-16-0": stored_runs("16 heads")[0],
+    }
+    for name, run in shipped.items():
+        encoder = Encoder.load(name)
+        again = measure_heads(encoder, sentences)
         for field in ("rise", "accuracy", "weight", "update", "cue"):
             np.testing.assert_allclose(
                 getattr(run.matrix, field), getattr(again, field), atol=2e-3, err_msg=field
             )
         np.testing.assert_allclose(run.matrix.whole.accuracy, again.whole.accuracy, atol=2e-3)
         assert run.hops.it_blind == pytest.approx(
-            measure_hops(load(run.seed), sentences).it_blind, abs=5e-3
+            measure_hops(encoder, sentences).it_blind, abs=5e-3
         )
 
 
@@ -291,16 +307,23 @@ def test_a_run_is_measured_as_it_is_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(training, "Recipe", lambda seed, **_: dataclasses.replace(SHORT, seed=seed))
-    monkeypatch.setattr(training, "VARIANTS", {"8 heads": ({}, [0, 7]), "1 head": ({}, [1])})
+    variants: dict[str, tuple[dict[str, int], list[int]]] = {
+        "8 heads": ({}, [0, 7]),
+        "1 head": ({}, [1]),
+        "16 heads": ({}, [0, 1]),
+    }
+    monkeypatch.setattr(training, "VARIANTS", variants)
     monkeypatch.setattr(training, "held_out_sentences", lambda n: held_out_sentences(n // 10))
     training.remake(tmp_path, tmp_path / "runs.json")
     assert "8 heads           seed 7: article 0." in capsys.readouterr().out
-    assert [file.name for file in tmp_path.glob("*.safetensors")] == ["heads-0.safetensors"]
+    assert {file.stem for file in tmp_path.glob("*.safetensors")} == {"heads-0", "heads-16-0"}
     runs: list[StoredRun] = stored_runs(path=tmp_path / "runs.json")
     assert [(run.variant, run.seed, len(run.order)) for run in runs] == [
         ("8 heads", 0, 4),
         ("8 heads", 7, 4),
         ("1 head", 1, 0),
+        ("16 heads", 0, 0),
+        ("16 heads", 1, 0),
     ]
     encoder, run = measure_run("1 head", 1, held_out_sentences(40))
     np.testing.assert_allclose(run.matrix.rise, runs[2].matrix.rise, atol=1e-4)
@@ -312,15 +335,33 @@ def test_a_run_is_measured_as_it_is_read(
 def test_the_command_says_what_was_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "Recipe", lambda seed: dataclasses.replace(SHORT, seed=seed))
+    def short(seed: int, heads: int = 2) -> Recipe:
+        return dataclasses.replace(SHORT, seed=seed, heads=heads, d_model=32)
+
+    monkeypatch.setattr(training, "Recipe", short)
+    main(["--heads", "16", "--seed", "5", "--out", str(tmp_path / "made.safetensors")])
+    assert Encoder.load(tmp_path / "made.safetensors").heads == 16
     main(["--seed", "5", "--out", str(tmp_path / "made.safetensors")])
     said = capsys.readouterr().out
     assert "made.safetensors: " in said
     assert "right on held-out sentences: article " in said
-    assert Encoder.load(tmp_path / "made.safetensors").recipe["seed"] == 5
+    made = Encoder.load(tmp_path / "made.safetensors")
+    assert (made.recipe["seed"], made.heads) == (5, 2)
 
 
-@pytest.mark.parametrize("arguments", [["heads"], ["--seed", "x"], ["--out", "file"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["heads"],
+        ["--seed", "x"],
+        ["--out", "file"],
+        ["--heads", "16"],
+        ["--heads", "3", "--seed", "0"],
+        ["--seed", "-1"],
+        ["--seed", "0", "--out", str(WEIGHTS)],
+        ["--seed", "0", "--out", str(WEIGHTS / "nowhere" / "file")],
+    ],
+)
 def test_the_command_refuses_what_it_does_not_know(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -330,12 +371,17 @@ def test_the_command_refuses_what_it_does_not_know(
 
 
 @pytest.mark.slow
-def test_the_command_remakes_what_is_shipped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("heads-0", []), ("heads-16-0", ["--heads", "16"])]
+)
+def test_the_command_remakes_what_is_shipped(
+    tmp_path: Path, name: str, arguments: list[str]
+) -> None:
     """The same conclusions on any machine, and nearly the same weights on a machine like ours."""
-    out = tmp_path / "heads-0.safetensors"
-    main(["--seed", "0", "--out", str(out)])
+    out = tmp_path / f"{name}.safetensors"
+    main([*arguments, "--seed", "0", "--out", str(out)])
     made = Encoder.load(out)
-    assert made.recipe == load(0).recipe
+    assert made.recipe == Encoder.load(name).recipe
     assert out.stat().st_size == (WEIGHTS / out.name).stat().st_size
     seen = measure_heads(made, SENTENCES)
     assert (seen.whole.accuracy >= 0.95).all()

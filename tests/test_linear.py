@@ -211,6 +211,31 @@ def test_recall_depends_on_the_feature_map_and_on_pairs_over_width() -> None:
     assert recall_share(1, 3, identity, np.random.default_rng(0)) == 1
 
 
+def test_a_seed_is_as_good_as_its_generator() -> None:
+    x = draw(3, 5)
+    np.testing.assert_array_equal(
+        random_features(5, 7, 11)(x), random_features(5, 7, np.random.default_rng(11))(x)
+    )
+    assert recall_share(64, 16, identity, 3) == recall_share(
+        64, 16, identity, np.random.default_rng(3)
+    )
+
+
+@pytest.mark.parametrize("attend", ALL, ids=["all", "chunks", "scan"])
+def test_a_feature_map_that_writes_into_its_argument_changes_no_input(
+    attend: Callable[..., Any],
+) -> None:
+    def positive(x: Floats) -> Floats:
+        return np.exp(x, out=x)
+
+    q, k, v = draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 4)
+    before = q.copy(), k.copy()
+    found = attend(q, k, v, feature_map=positive)
+    np.testing.assert_array_equal(found, attend(*before, v, feature_map=np.exp))
+    np.testing.assert_array_equal(q, before[0])
+    np.testing.assert_array_equal(k, before[1])
+
+
 # ---------------------------------------------------------------- errors
 
 
@@ -227,6 +252,22 @@ def test_errors_say_what_was_found() -> None:
             attend(q, k, v, feature_map=lambda x: x.sum((0, 1)))
         with pytest.raises(TypeError, match=r"^feature_map must return a NumPy array: found list"):
             attend(q, k, v, feature_map=lambda x: x.tolist())
+        for unfit in (None, "elu"):
+            with pytest.raises(
+                TypeError, match=r"^feature_map must be a function .*: found (None|s)"
+            ):
+                attend(q, k, v, feature_map=unfit)
+        with pytest.raises(TypeError, match=r"^feature_map must return real .*: found complex128"):
+            attend(q, k, v, feature_map=lambda x: x * 1j)
+        with pytest.raises(ShapeError, match=r"^x must be \(\.\.\., 4\).*: x \(2, 0, 3\)"):
+            attend(q, k, v, feature_map=random_features(4, 9, 0))
+    with pytest.raises(ShapeError, match=r"^x must have an axis"):
+        dpfp(np.array(1.0))
+    for call in (partial(random_features, 4, 8), partial(recall_share, 3, 4, identity)):
+        with pytest.raises(TypeError, match=r"^rng, a seed or a numpy\.random\.Generator, must be"):
+            call("0")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"^rng, .* must be at least 0: found -1"):
+            call(-1)
     with pytest.raises(TypeError, match=r"^causal must be True or False"):
         linear_attention(q, k, v, causal=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^pairs must be at least 1: found 0"):

@@ -159,7 +159,7 @@ def test_every_query_ends_at_the_dense_answer(causal: bool) -> None:
 
 
 def test_bill_at_rest() -> None:
-    figure = ExploreBill()
+    figure = ExploreBill(2000)
     bill = layer_bill(2000, 512)
     assert f"costs {bill.total / 1e9:.1f} billion FLOPs" in figure.summary()
     assert f"scores and sum {bill.share:.1%}".replace("%", " %") in figure.summary()
@@ -177,7 +177,7 @@ def test_bill_at_rest() -> None:
 
 
 def test_tiles_at_rest() -> None:
-    figure = ExploreTiles()
+    figure = ExploreTiles(step=3)
     before, now = keep(14, 2, False), keep(14, 3, False)
     factor = math.exp(before.m - now.m)
     assert factor < 0.5
@@ -198,6 +198,7 @@ def test_tiles_at_rest() -> None:
 def test_tiles_at_rest_elsewhere() -> None:
     assert "read none of 6 tiles" in ExploreTiles(step=0).summary()
     assert "m = −∞" in ExploreTiles(step=0).resting_svg()
+    assert ExploreTiles(step=0).resting_svg().count(">–</text>") == 4
     assert "It is the first." in ExploreTiles(step=1).summary()
     assert "It holds no larger score, and nothing is rescaled." in ExploreTiles(step=2).summary()
     assert "after tile 4 of 4" in ExploreTiles(14, step=4, causal=True).summary()
@@ -206,6 +207,48 @@ def test_tiles_at_rest_elsewhere() -> None:
     assert skipping.count(f'fill="{COLOURS[1]}"') == 2  # keys 13 and 14 of tile 4
     negative = next(i for i in range(1, TOKENS + 1) if keep(i, 1, True).m < 0)
     assert "m = −" in ExploreTiles(negative, step=1, causal=True).resting_svg()
+
+
+def test_they_open_on_nothing_that_the_chapter_asks() -> None:
+    """It asks for the share at 2,000 tokens, and before each tile from the second for a rescaling."""
+    assert (ExploreBill().n, ExploreBill().d) == (500, 512)
+    assert (ExploreTiles().query, ExploreTiles().step, ExploreTiles().causal) == (14, 1, False)
+
+
+def test_tiles_never_stand_beyond_the_last() -> None:
+    figure = ExploreTiles(step=6)
+    figure.causal = True
+    assert figure.step == 4
+    assert "after tile 4 of 4" in figure.summary()
+    figure.query = 1
+    assert figure.step == 1
+    assert "after tile 1 of 1" in figure.summary()
+    figure.causal = False
+    assert figure.step == 1
+    figure.set_state({"query": 3, "step": 6})  # as the page sends them, together
+    assert (figure.query, figure.step) == (3, 6)
+    for name, value in (("step", 7), ("query", 25)):
+        with pytest.raises(ValueError, match=f"{name} must be from . to .*: found {value}"):
+            setattr(figure, name, value)
+    assert (figure.query, figure.step) == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "complaint"),
+    [
+        (ExploreBill, {"n": 2.5}, "n must be an integer: found 2.5"),
+        (ExploreBill, {"n": "x"}, "n must be an integer: found 'x'"),
+        (ExploreBill, {"d": 512.0}, "d must be an integer: found 512.0"),
+        (ExploreTiles, {"query": "a"}, "query must be an integer: found 'a'"),
+        (ExploreTiles, {"step": 1.5}, "step must be an integer: found 1.5"),
+        (ExploreTiles, {"causal": "yes"}, "causal must be True or False: found str"),
+    ],
+)
+def test_they_refuse_what_is_of_another_type(
+    make: Any, arguments: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        make(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -253,12 +296,12 @@ def rows(page: Page) -> list[list[str]]:
 @pytest.mark.needs("chromium")
 def test_bill_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     figure = notebook.locator(".live-bill")
-    bill = layer_bill(2000, 512)
-    assert [data(figure, name) for name in ("n", "d", "total")] == ["2000", "512", str(bill.total)]
-    assert float(data(figure, "growth")) == pytest.approx(2.7886, abs=1e-4)
+    bill = layer_bill(500, 512)
+    assert [data(figure, name) for name in ("n", "d", "total")] == ["500", "512", str(bill.total)]
+    assert float(data(figure, "growth")) == pytest.approx(2.2800, abs=1e-4)
     tokens = figure.get_by_role("slider", name="tokens")
     tokens.focus()
-    for _ in range(4):
+    for _ in range(16):
         notebook.keyboard.press("ArrowRight")
     assert data(figure, "n") == str(crossover(512))
     assert tokens.get_attribute("aria-valuetext") == "3,072"

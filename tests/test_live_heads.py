@@ -267,14 +267,47 @@ def test_other_sentences_words_and_encoders(tmp_path: Path) -> None:
         ({"sentences": "this storm"}, "must ask something: found 'this storm'"),
         ({"sentences": "the blorp near the fox"}, "does not know the word 'blorp'"),
         ({"asked": 4}, "asked must be one of 3, 6, 8, 11, 15: found 4"),
-        ({"off": [(2, 0)]}, "layer must be an integer from 0 to 1"),
-        ({"off": [(0, 8)]}, "head must be an integer from 0 to 7"),
+        ({"off": [(2, 0)]}, "2 layers of 8 heads, from 0: found layer 2, head 0"),
+        ({"off": [(0, 8)]}, "2 layers of 8 heads, from 0: found layer 0, head 8"),
         ({"weights": "heads-x"}, "no weights 'heads-x'"),
     ],
 )
 def test_refuses_what_is_not_there(arguments: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         ExploreHeads(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"off": [0]}, r"a head is a pair of integers \(layer, head\), from 0: found 0"),
+        ({"off": [(0, 0.5)]}, r"a head is a pair of integers .* found \(0, 0.5\)"),
+        ({"off": 3}, r"off must be pairs \(layer, head\): found int"),
+        ({"weights": 5}, "weights must be a name or a path: found int"),
+    ],
+)
+def test_refuses_what_is_of_another_type(arguments: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        ExploreHeads(**arguments)
+
+
+def test_a_head_is_off_once() -> None:
+    figure = ExploreHeads(off=[(0, 0), (0, 0)])
+    assert "with 1.1 off" in figure.summary()
+    figure.off = [[1, 2], [0, 1], [1, 2]]
+    assert figure.off == [[1, 2], [0, 1]]
+    with pytest.raises(ValueError, match="found layer 0, head 8"):
+        figure.off = [[0, 8]]
+    assert figure.off == [[1, 2], [0, 1]]
+
+
+def test_sixteen_heads_are_there_to_be_shown() -> None:
+    figure = ExploreHeads(weights="heads-16-0")
+    assert "with all heads on: “the” masculine, “the” feminine, “did” plural" in figure.summary()
+    assert "(wrong)" not in figure.summary()
+    svg = figure.resting_svg()
+    assert all(f">{layer}.{head}</text>" in svg for layer in (1, 2) for head in (1, 9, 16))
+    assert figure.state()["weights"] == "heads-16-0"
 
 
 def test_refuses_words_that_ask_nothing() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,6 +151,14 @@ def test_sparse_masks_drawn_out() -> None:
             both(6, none_at_all, 1)
     with pytest.raises(ValueError, match=r"^global_tokens must be at least 0: found -1$"):
         both(6, 1, -1)
+    masks: list[Callable[..., object]] = [
+        partial(attention_lib.sliding_window_mask, 3, 2),
+        partial(attention_lib.masks.global_window_mask, 3, 2, 1),
+        partial(block, 3, np.ones((2, 2), dtype=bool), block_size=2),
+    ]
+    for mask in masks:
+        with pytest.raises(TypeError, match=r"^causal must be True or False: found str$"):
+            mask(causal="no")
     with pytest.raises(attention_lib.ShapeError, match=r"= \(2, 3\): blocks \(2, 2\), T 3, S 5"):
         block(3, np.eye(2, dtype=bool), 5, block_size=2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,37 @@ def test_pairs_lie_beyond_the_window_and_one_is_asked_for(pairs: int) -> None:
     assert places == set(range(BEYOND, FARTHEST + 1))
 
 
+@pytest.mark.parametrize("pairs", [0, 17])
+def test_pairs_that_there_are_no_keys_for(pairs: int) -> None:
+    with pytest.raises(ValueError, match=f"pairs must be from 1 to 16: found {pairs}"):
+        draw_pairs(3, rng(), pairs)
+    assert draw_pairs(3, rng(), KEYS)[0].shape == (3, N, 2)
+
+
+@pytest.mark.parametrize("k", [0, 31, 99, -1])
+def test_distances_that_are_not_in_the_row(k: int) -> None:
+    with pytest.raises(ValueError, match=f"k must be from 1 to 30: found {k}"):
+        draw_distance(3, rng(), k)
+
+
+def test_what_is_no_pattern_and_no_generator() -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: reached_distances("nope", 1),
+        lambda: train_distance("nope", 1, 0),
+        lambda: train_pairs("nope", 1, 0),
+    ]
+    for call in calls:
+        with pytest.raises(
+            ValueError, match=r"pattern must be one of full; window; .*found 'nope'"
+        ):
+            call()
+    for draw in (draw_pairs, draw_distance):
+        with pytest.raises(TypeError, match=r"rng must be a torch.Generator: found int"):
+            draw(3, 0, 1)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"must be an integer: found 1.5"):
+            draw(3, rng(), 1.5)  # type: ignore[arg-type]
+
+
 # ---------------------------------------------------------------- what is stored
 
 
@@ -251,6 +283,31 @@ def test_the_command_remakes_a_part_and_keeps_the_rest(
     with pytest.raises(SystemExit):
         main(["warm", "--out", str(out)])
     assert "no such part: warm" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("nowhere/reach.json", None, "--out must be in a folder that exists: found"),
+        ("", None, "--out must be a file: "),
+        ("reach.json", "{", "--out must hold JSON, or not exist: "),
+        ("reach.json", "[1]", "--out must hold what this command wrote: "),
+    ],
+)
+def test_the_command_trains_nothing_that_it_cannot_write(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    content: str | None,
+    complaint: str,
+) -> None:
+    monkeypatch.setattr(module, "measure", lambda _: pytest.fail("it trains"))
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path / name)])
+    assert f"error: {complaint}" in capsys.readouterr().err
 
 
 @pytest.mark.slow

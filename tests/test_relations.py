@@ -218,6 +218,11 @@ def test_the_draws_do_not_depend_on_the_hash_of_strings() -> None:
     assert runs[0] == runs[1]
 
 
+def test_what_is_no_generator() -> None:
+    with pytest.raises(TypeError, match=r"rng must be a random.Random: found int"):
+        GRAMMAR.sentence(0, "test")  # type: ignore[arg-type]
+
+
 def test_an_unknown_split() -> None:
     with pytest.raises(ValueError, match="'train' or 'test', not 'dev'"):
         GRAMMAR.sentence(random.Random(0), "dev")  # type: ignore[arg-type]

@@ -263,6 +263,23 @@ def test_values_that_the_weights_would_make_overflow() -> None:
     np.testing.assert_allclose(window_attention(one, one, v, 2), v, rtol=1e-6)
 
 
+@pytest.mark.parametrize("method", SOME, ids=str)
+def test_the_largest_and_the_smallest_numbers_of_float32(method: Method) -> None:
+    """Scores that overflow; values whose sum does; values that the smallest weights would round to 0."""
+    q, k, v = (x.astype(np.float32) for x in (draw(9, 5), draw(9, 5), draw(9, 3)))
+    mask = method.mask(9, 9)
+    large, even = np.full_like(v, 3e38), np.zeros_like(q)
+    np.testing.assert_allclose(
+        method.call(even, k, large), attention(even, k, large, mask), rtol=1e-6
+    )
+    opposite = np.full_like(q, math.sqrt(18 / math.sqrt(5)))
+    tiny = np.full_like(v, 1e-34)
+    found = method.call(opposite, -opposite, tiny)
+    np.testing.assert_allclose(found, attention(opposite, -opposite, tiny, mask), rtol=1e-5)
+    huge = np.full_like(q, 1e19)
+    np.testing.assert_array_equal(method.call(huge, k, v), attention(huge, k, v, mask))
+
+
 def test_blocks_of_one_size_at_unequal_distances() -> None:
     """Each row of blocks sees one block, so that all are alike but for where they lie."""
     blocks = np.eye(5, dtype=bool)[[3, 1, 4, 0, 2]]
@@ -405,6 +422,12 @@ def test_bigbird_blocks() -> None:
     assert abs(share - 0.25).max() < 0.12
     rng = np.random.default_rng(0)
     assert bigbird_blocks(3, window=1, global_blocks=0, random_blocks=9, rng=rng).all()
+    np.testing.assert_array_equal(
+        bigbird_blocks(17, window=2, global_blocks=2, random_blocks=3, rng=0), make(0)
+    )
+    for seed in (None, "0", np.random.RandomState(0)):
+        with pytest.raises(TypeError, match=r"^rng, a seed or a numpy\.random\.Generator, must be"):
+            bigbird_blocks(3, window=1, global_blocks=0, random_blocks=0, rng=seed)  # type: ignore[arg-type]
     for bad in ({"window": 0}, {"global_blocks": -1}, {"random_blocks": -1}):
         name, value = next(iter(bad.items()))
         with pytest.raises(ValueError, match=f"^{name}.* must be at least .*: found {value}$"):

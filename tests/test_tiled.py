@@ -466,6 +466,32 @@ def test_A12_grouped_heads(path: Path) -> None:
         path.lib.tiled_attention(q[:3], k, v)
 
 
+@pytest.mark.parametrize("path", DOUBLE, ids=str)
+def test_values_of_width_0(path: Path) -> None:
+    """With blocks of 64 pairs, and of so many queries that they make no whole group."""
+    q, k, v = (path.array(draw(2, n, d)) for n, d in ((301, 5), (70, 5), (70, 0)))
+    assert path.lib.tiled_attention(q, k, v).shape == (2, 301, 0)
+    out, lse = path.lib.tiled_attention(q[:, :64], k, v, return_lse=True)
+    assert out.shape == (2, 64, 0)
+    _, expected = path.lib.tiled_attention(q[:, :64], k, k, return_lse=True)
+    np.testing.assert_allclose(to_float64(lse), to_float64(expected))
+
+
+@pytest.mark.parametrize("bad", [0.0, np.inf, np.nan])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_large_values_whose_mean_is_finite(library: str, bad: float) -> None:
+    """700 times 3e38 is above the largest float32; what else the values hold changes nothing."""
+    path = Path(library, "float32")
+    q, k, v = draw(2, 70, 5), draw(2, 700, 5), np.full((2, 700, 3), 3e38)
+    v[:, 600:, 1], v[0, 3, 2] = -3e38, bad or 3e38
+    out, dense = (
+        to_float64(f(*map(path.array, (q, k, v))))
+        for f in (path.lib.tiled_attention, path.lib.attention)
+    )
+    assert np.isfinite(dense).all() == (bad == 0)
+    np.testing.assert_allclose(out, dense, rtol=1e-5, atol=1e33)
+
+
 # ---------------------------------------------------------------- memory
 
 

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.autograd import gradcheck
+from torch.autograd import forward_ad, gradcheck
 from torch.nn import functional as F
 
 from attention_lib.torch import attention, tiled_attention
@@ -314,6 +314,31 @@ def test_the_gradient_of_the_gradient_is_refused() -> None:
     q = torch.from_numpy(draw(3, 5, 7)).requires_grad_()
     with pytest.raises(RuntimeError, match="differentiable once; attention has gradients of any"):
         torch.autograd.grad(attend(q, q, q).sum(), q, create_graph=True)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # by torch itself
+def test_transforms_and_forward_mode_are_refused_where_dense_attention_takes_them() -> None:
+    q = torch.from_numpy(draw(2, 5, 3))
+
+    def in_forward_mode(f: Any) -> object:
+        with forward_ad.dual_level():
+            return f(forward_ad.make_dual(q, q))  # type: ignore[no-untyped-call]
+
+    def many_gradients(f: Any) -> object:
+        jacobian = torch.autograd.functional.jacobian
+        return jacobian(lambda x: f(x).sum(0), q, vectorize=True)  # type: ignore[no-untyped-call]
+
+    calls: list[Callable[[Any], object]] = [
+        lambda f: torch.func.vmap(f)(q),
+        lambda f: torch.func.grad(lambda x: f(x).sum())(q),
+        lambda f: torch.func.jvp(f, (q,), (q,)),
+        in_forward_mode,
+        many_gradients,
+    ]
+    for call in calls:
+        call(lambda x: attention(x, x, x))
+        with pytest.raises(RuntimeError, match=r"^tiled_attention (takes|has) no .*; attention "):
+            call(lambda x: attend(x, x, x))
 
 
 @pytest.mark.needs("gpu")

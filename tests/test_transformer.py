@@ -311,6 +311,12 @@ def test_inputs_that_do_not_fit() -> None:
         model(source, target[0])
     with pytest.raises(ShapeError, match="source and target must be equally many: found 3 and 2"):
         model(source, target[:2])
+    memory = model.encode(source)
+    for unfit in (memory[0], memory[..., :5]):
+        with pytest.raises(ShapeError, match=r"^memory must be \(B, S, 22\): memory \("):
+            model.decode(target, unfit)
+    with pytest.raises(TypeError, match=r"^memory must be a torch tensor.*: found NoneType"):
+        model.decode(target, None)  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match=r"source_lengths must be \(B,\) with B 3: found \(2,\)"):
         model(source, target, LENGTHS[:2])
     with pytest.raises(ValueError, match="lengths must lie between 0 and S = 7: found"):

@@ -4,6 +4,7 @@ import numpy as np
 
 from .chapter01 import OUTPUT, SCALE, SCALE_QUERIES, SOFTMAX, SOFTMAX_AXES
 from .engine import Case, Exercise
+from .hints import SLICED
 from .references_heads import grouped_attention, merge_heads, multi_head_attention, split_heads
 
 
@@ -142,8 +143,7 @@ MULTI_HEAD_ATTENTION = Exercise(
             "reshaped": "You split by a reshape straight to (H, T, d), so a head mixes tokens. "
             "Cut the width of each token, then move the axes.",
             "strided": "Head h takes every H-th column. It should take a slice of neighbours.",
-            "sliced": "You slice x before you project it, so a head reads a part of each token. "
-            "Project all of x, then split.",
+            "sliced": SLICED,
             "d_model // H": "You take d_model // heads as the width of a head. "
             "The matrices decide it, and W_V apart from W_Q.",
             "d_k": "You take the values to be as wide as the keys. W_V decides their width.",

@@ -152,17 +152,18 @@ def _raised(exercise: Exercise, fn: Callable[..., Any], case: Case, error: BaseE
     message = shorten(whole, LONGEST_MESSAGE, placeholder=" …")
     namespace = getattr(inspect.unwrap(fn), "__globals__", None)
     own = [step for step in _steps(error) if step.tb_frame.f_globals is namespace]
-    place = code = ""
+    place = code = product = ""
     if own:
         line = linecache.getline(own[-1].tb_frame.f_code.co_filename, own[-1].tb_lineno).strip()
         line = line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …"
         place = f" in line {own[-1].tb_lineno}" + (f", `{line}`" if line else "")
-        code = _lines_up_to(own[-1])
+        code, product = _lines_up_to(own[-1])
     axes = max(np.ndim(value) for value in case)
+    heads = dict(zip(exercise.names(), case, strict=False)).get("heads", 0)
     sentences = (
         f"It raises {type(error).__name__}{place}: {message.rstrip('.') or 'no message'}.",
         f"This was for {exercise.shapes(case)}.",
-        hint(message, code, axes),
+        hint(message, code, axes, heads, product),
     )
     return " ".join(filter(None, sentences))
 
@@ -174,15 +175,24 @@ def _steps(error: BaseException) -> Iterator[TracebackType]:
         step = step.tb_next
 
 
-def _lines_up_to(step: TracebackType) -> str:
-    """The code of the function that `step` is in, to the last line of the expression it is at."""
+def _lines_up_to(step: TracebackType) -> tuple[str, str]:
+    """The code of the function that `step` is in, to the last line of the expression it is at; and
+    that expression.
+    """
     code = step.tb_frame.f_code
-    _, end, *_ = next(islice(code.co_positions(), step.tb_lasti // 2, None), (None, None))
+    places = islice(code.co_positions(), step.tb_lasti // 2, None)
+    first, end, start, stop = next(places, (None,) * 4)
     last = max(end or 0, step.tb_lineno)
-    return "".join(
+    whole = [
         linecache.getline(code.co_filename, number)
         for number in range(code.co_firstlineno, last + 1)
-    )
+    ]
+    if first is None or end is None:
+        return "".join(whole), ""
+    part = [linecache.getline(code.co_filename, n).encode() for n in range(first, end + 1)]
+    part[-1] = part[-1][:stop]  # columns count bytes
+    part[0] = part[0][start:]
+    return "".join(whole), b"".join(part).decode(errors="replace")
 
 
 def _blank(fn: Callable[..., Any]) -> str:

@@ -18,8 +18,9 @@ from tqdm import tqdm
 
 from ..encoder import WEIGHTS
 from ..masks import causal_mask, global_window_mask, sliding_window_mask, strided_mask
-from ..shapes import Mask, ShapeError, as_array, check_count
+from ..shapes import Mask, ShapeError, as_array, check_count, describe
 from .attention import sinusoids
+from .command import check_out
 from .modules import TransformerBlock
 from .recall import NOISE, SYMBOLS, WIDTH, Recaller, accuracy, train
 
@@ -58,9 +59,18 @@ def reach(mask: Mask, layers: int) -> Mask:
 
 
 def reached_distances(pattern: str, layers: int) -> list[int]:
-    """How many steps back the last token can depend on, of 1 to FARTHEST."""
-    last = reach(PATTERNS[pattern], layers)[-1]
+    """How many steps back the last token can depend on, of 1 to FARTHEST.
+
+    Raises ValueError for what is none of PATTERNS.
+    """
+    last = reach(_mask(pattern), layers)[-1]
     return [k for k in range(1, FARTHEST + 1) if last[N - 1 - k]]
+
+
+def _mask(pattern: str) -> Mask:
+    if pattern not in PATTERNS:
+        raise ValueError(f"pattern must be one of {'; '.join(PATTERNS)}: found {pattern!r}")
+    return PATTERNS[pattern]
 
 
 class Masked(Recaller):
@@ -92,8 +102,9 @@ def draw_distance(batch: int, rng: torch.Generator, k: int | None = None) -> tup
     """One symbol in a row of noise, k steps before the question at the end: which symbol is it?
 
     k: the same for all rows, or drawn for each from 1 to FARTHEST.
-    Tokens (batch, N, 1) and answers (batch,). Chance is 1/8.
+    Tokens (batch, N, 1) and answers (batch,). Chance is 1/8. Raises ValueError for another k.
     """
+    _check_draw("k", 1 if k is None else k, FARTHEST, rng)
     tokens = SYMBOLS + torch.randint(0, NOISE, (batch, N), generator=rng)
     answers = torch.randint(0, SYMBOLS, (batch,), generator=rng)
     back = torch.randint(1, FARTHEST + 1, (batch,), generator=rng)
@@ -107,8 +118,9 @@ def draw_pairs(batch: int, rng: torch.Generator, pairs: int) -> tuple[Tensor, Te
     """Pairs of a key and a value, all BEYOND the window's reach, then a key: what was its value?
 
     A pair is one token, and other tokens say nothing. Tokens (batch, N, 2), a key and a value, and
-    answers (batch,). Chance is 1/8.
+    answers (batch,). Chance is 1/8. Raises ValueError unless there are 1 to KEYS pairs.
     """
+    _check_draw("pairs", pairs, KEYS, rng)
     no_key, no_value, question, start = KEYS, KEYS + 1, KEYS + 2, KEYS + 3
     first_value = KEYS + 4
     tokens = torch.tensor([no_key, no_value]).repeat(batch, N, 1)
@@ -121,6 +133,13 @@ def draw_pairs(batch: int, rng: torch.Generator, pairs: int) -> tuple[Tensor, Te
     tokens[:, 0, 1] = start
     tokens[:, -1] = torch.cat([keys.gather(1, asked), torch.full((batch, 1), question)], 1)
     return tokens, values.gather(1, asked)[:, 0]
+
+
+def _check_draw(name: str, value: int, most: int, rng: torch.Generator) -> None:
+    if not 1 <= check_count(name, value, least=None) <= most:
+        raise ValueError(f"{name} must be from 1 to {most}: found {value}")
+    if not isinstance(rng, torch.Generator):
+        raise TypeError(f"rng must be a torch.Generator: found {describe(rng)}")
 
 
 # ---------------------------------------------------------------- what is measured
@@ -172,7 +191,7 @@ def train_distance(
     rows, and the steps made.
     """
     rng = torch.Generator().manual_seed(seed)
-    model = Masked(PATTERNS[pattern], SYMBOLS + NOISE + 2, SYMBOLS, layers=layers, rng=rng)
+    model = Masked(_mask(pattern), SYMBOLS + NOISE + 2, SYMBOLS, layers=layers, rng=rng)
     made = train(model, partial(draw_distance, rng=rng), steps=steps, batch=BATCH, rate=RATE)
     fresh = torch.Generator().manual_seed(1000 + seed)
     right = [accuracy(model, *draw_distance(256, fresh, k)) for k in range(1, FARTHEST + 1)]
@@ -184,7 +203,7 @@ def train_pairs(
 ) -> tuple[float, int]:
     """Train two layers on associative recall; return the accuracy on 1,024 fresh rows, and the steps."""
     rng = torch.Generator().manual_seed(seed)
-    model = Masked(PATTERNS[pattern], KEYS + 4 + SYMBOLS, SYMBOLS, layers=2, rng=rng)
+    model = Masked(_mask(pattern), KEYS + 4 + SYMBOLS, SYMBOLS, layers=2, rng=rng)
     made = train(
         model, partial(draw_pairs, rng=rng, pairs=pairs), steps=steps, batch=BATCH, rate=RATE
     )
@@ -233,9 +252,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if unknown := [part for part in options.part if part not in CELLS]:
         parser.error(f"no such part: {', '.join(unknown)}")
+    check_out(parser, options.out)
+    try:
+        rows = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+    except ValueError as error:
+        parser.error(f"--out must hold JSON, or not exist: {options.out}: {error}")
+    if not isinstance(rows, dict):
+        parser.error(f"--out must hold what this command wrote: {options.out} holds another thing")
     # One thread: sums are then added in one order, and the same seed gives the same numbers.
     torch.set_num_threads(1)
-    rows = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
     for part in options.part or CELLS:
         start = time.process_time()
         rows[part] = measure(part)

@@ -1,7 +1,8 @@
 """Train the encoders of chapter 4, whose heads divide four relations among them.
 
-python -m attention_lib.torch.relations            remakes weights/heads-*.safetensors and heads.json
-python -m attention_lib.torch.relations --seed 3   remakes heads-3.safetensors alone, in a minute
+python -m attention_lib.torch.relations                        remakes weights/heads-*.safetensors and heads.json
+python -m attention_lib.torch.relations --seed 3               remakes heads-3.safetensors alone, in a minute
+python -m attention_lib.torch.relations --heads 16 --seed 0    remakes heads-16-0.safetensors alone
 """
 
 import argparse
@@ -36,19 +37,24 @@ from ..relations import (
     RelationGrammar,
     TaggedSentence,
 )
+from .command import check_out
 from .modules import Encoder
 from .train import save_encoder, train
 
-SHIPPED = "8 heads"
-# The runs that are measured: what differs from the recipe of the shipped encoders, and the seeds.
+PRUNED = "8 heads"
+# The runs that are measured: what differs from the recipe of "8 heads", and the seeds.
 VARIANTS: dict[str, tuple[dict[str, Any], Sequence[int]]] = {
-    SHIPPED: ({}, range(10)),
+    PRUNED: ({}, range(10)),
     "1 head": ({"heads": 1}, range(5)),
     "16 heads": ({"heads": 16}, range(3)),
     "without article": ({"relations": RELATIONS[1:]}, range(5)),
     "weight decay 0.01": ({"weight_decay": 0.01}, range(3)),
 }
-SEEDS = range(5)  # of the shipped encoders
+# The encoders that are shipped: how their files' names begin, before the seed, and the seeds.
+SHIPPED: dict[str, tuple[str, Sequence[int]]] = {
+    "8 heads": ("heads", range(5)),
+    "16 heads": ("heads-16", range(1)),
+}
 EVERY = 50  # training steps between two measurements
 NOTHING = -1  # the answer where nothing is asked
 
@@ -175,12 +181,12 @@ def train_relations(
 def measure_run(
     variant: str, seed: int, sentences: Sequence[TaggedSentence]
 ) -> tuple[NumpyEncoder, StoredRun]:
-    """Train one of VARIANTS with a seed and measure it; only the shipped variant is pruned."""
+    """Train one of VARIANTS with a seed and measure it; only the variant PRUNED is pruned."""
     changes, _ = VARIANTS[variant]
     recipe = Recipe(seed, **changes)
     few = sentences[: len(sentences) // 2]
     encoder, curve = train_relations(recipe, f"{variant}, seed {seed}", few)
-    order, pruned = prune_heads(encoder, few) if variant == SHIPPED else ([], [])
+    order, pruned = prune_heads(encoder, few) if variant == PRUNED else ([], [])
     return encoder, StoredRun(
         variant=variant,
         recipe=asdict(recipe),
@@ -200,8 +206,9 @@ def remake(folder: Path = WEIGHTS, runs: Path = STORED) -> None:
     for variant, (_, seeds) in VARIANTS.items():
         for seed in seeds:
             encoder, run = measure_run(variant, seed, sentences)
-            if variant == SHIPPED and seed in SEEDS:
-                save_encoder(encoder, folder / f"heads-{seed}.safetensors")
+            name, shipped = SHIPPED.get(variant, ("", ()))
+            if seed in shipped:
+                save_encoder(encoder, folder / f"{name}-{seed}.safetensors")
             made.append(run)
             print(describe_run(run))
     write_runs(made, runs)
@@ -225,17 +232,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Remake the encoders of chapter 4 and what was measured of them.",
     )
     parser.add_argument("--seed", type=int, help="remake the weights of this seed alone")
+    parser.add_argument("--heads", type=int, choices=(8, 16), help="of that seed (default: 8)")
     parser.add_argument("--out", type=Path, help="file to write them to (default: the shipped one)")
     options = parser.parse_args(arguments)
-    if options.out is not None and options.seed is None:
-        parser.error("--out is for one file: give its --seed")
+    if options.seed is None and (options.out or options.heads):
+        parser.error("--out and --heads are for one file: give its --seed")
+    if options.seed is not None and options.seed < 0:
+        parser.error(f"--seed must be at least 0: found {options.seed}")
+    if options.out is not None:
+        check_out(parser, options.out)
     # One thread: sums are then added in one order, and the same seed gives the same weights.
     torch.set_num_threads(1)
     if options.seed is None:
         remake()
         return
-    encoder, _ = train_relations(Recipe(options.seed), f"heads-{options.seed}")
-    path = options.out or WEIGHTS / f"heads-{options.seed}.safetensors"
+    variant = f"{options.heads or 8} heads"
+    stem = f"{SHIPPED[variant][0]}-{options.seed}"
+    encoder, _ = train_relations(Recipe(options.seed, **VARIANTS[variant][0]), stem)
+    path = options.out or WEIGHTS / f"{stem}.safetensors"
     size = save_encoder(encoder, path)
     answers = answer_questions(encoder, held_out_sentences(400))
     shares = (

@@ -34,9 +34,12 @@ def tiled_attention(
     Blocks that `mask`, `causal` or the -inf of `bias` hide whole are skipped.
 
     Differentiable once, through both results, in q, k, v, bias and scale. For the backward pass only
-    q, k, v, the output and the log-sum-exp are kept. Source: Dao 2023, algorithms 1 and 2.
+    q, k, v, the output and the log-sum-exp are kept; change neither result in place before it.
+    Raises RuntimeError for a second derivative, forward-mode differentiation and the transforms of
+    torch.func, which `attention` has all. Source: Dao 2023, algorithms 1 and 2.
     """
     check_attention(q, k, v, mask, bias, causal, scale)
+    _check_no_transform()
     dtype, factor = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     factor = factor.reshape(()).to(q.device) if isinstance(factor, Tensor) else float(factor)
     wide, heads = accumulator(dtype), q.shape[-3] if q.ndim > 2 else 1
@@ -64,12 +67,12 @@ class _Tiled(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         out, lse = q.new_zeros(*q.shape[:-1], v.shape[-1]), q.new_zeros(*q.shape[:-1], 1)
         bounded = bias is None and _bounded(q, k, v)
-        for heads in _parts(q, k, mask, bias, causal):
-            q_, k_, v_, out_, total_ = map(heads.take, (q, k, v, out, lse))
-            top_ = torch.full_like(total_, 0 if bounded else torch.finfo(lse.dtype).min)
-            sees_ = torch.zeros_like(top_, dtype=torch.bool)
-            blocks = heads.blocks(rows=(q_, out_, total_, top_, sees_), columns=(k_, v_))
-            for block, (q_i, out_i, total, top, sees), (k_j, v_j) in blocks:
+        values, shrunk = (v, 1.0) if bounded else _shrink(v)
+        strips = _strips((q, out, lse), (k, values), mask, bias, causal)
+        for heads, (q_i, out_i, total), blocks in strips:
+            top = torch.full_like(total, 0 if bounded else torch.finfo(lse.dtype).min)
+            sees = torch.zeros_like(total, dtype=torch.bool)
+            for block, (k_j, v_j) in blocks:
                 weights = heads.product(q_i, k_j.mT)
                 if block.bias is not None:
                     weights += block.bias
@@ -86,8 +89,10 @@ class _Tiled(torch.autograd.Function):
                     sees |= True if block.shown is None else block.shown.any(-1, keepdim=True)
                 total.add_(weights.sum(-1, keepdim=True))
                 _add_product(out_i, weights, v_j, block.shown)
-            out_.div_(total_.where(sees_ | (total_ > 0), 1))
-            total_.log_().add_(top_)
+            out_i.div_(total.where(sees | (total > 0), 1))
+            total.log_().add_(top)
+        if shrunk != 1:
+            out.mul_(shrunk)
         ctx.save_for_backward(q, k, v, mask, bias, out, lse)
         ctx.causal = causal
         return out, lse
@@ -95,6 +100,7 @@ class _Tiled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...]:
         """With W = exp(scores - lse): d_scores = W ∘ (d_out Vᵀ - rowsum(d_out ∘ out) + d_lse)."""
+        _check_no_transform(d_out, d_lse)
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "tiled_attention is differentiable once; attention has gradients of any order"
@@ -104,10 +110,10 @@ class _Tiled(torch.autograd.Function):
         d_bias = q.new_zeros(bias.shape) if ctx.needs_input_grad[4] else None
         with no_autocast(q.device):
             mean = (d_out * out).sum(-1, keepdim=True).sub_(d_lse)
-            for heads in _parts(q, k, mask, bias, ctx.causal):
-                rows, columns = (q, lse, d_out, mean, d_q), (k, v, d_k, d_v)
-                blocks = heads.blocks([*map(heads.take, rows)], [*map(heads.take, columns)])
-                for block, (q_i, lse_i, d_out_i, mean_i, d_q_i), (k_j, v_j, d_k_j, d_v_j) in blocks:
+            rows, columns = (q, lse, d_out, mean, d_q), (k, v, d_k, d_v)
+            strips = _strips(rows, columns, mask, bias, ctx.causal)
+            for heads, (q_i, lse_i, d_out_i, mean_i, d_q_i), blocks in strips:
+                for block, (k_j, v_j, d_k_j, d_v_j) in blocks:
                     weights = heads.product(q_i, k_j.mT)
                     if block.bias is not None:
                         weights += block.bias
@@ -122,6 +128,11 @@ class _Tiled(torch.autograd.Function):
                     if d_bias is not None:
                         heads.add_pairs(d_bias, block, d_scores)
         return d_q, d_k, d_v, None, None if d_bias is None else d_bias.to(bias.dtype), None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, ...]:
+        """Refuse the derivative in forward mode."""
+        raise RuntimeError("tiled_attention has no forward-mode derivative; attention has")
 
 
 class _Block(NamedTuple):
@@ -144,42 +155,38 @@ class _Heads:
         mask: Tensor | None,
         bias: Tensor | None,
         causal: bool,
+        buffers: dict[tuple[int, ...], Tensor],
     ) -> None:
         self.index, self.heads, self.causal = index, heads, causal
+        self.buffers = buffers
         self.T, self.S = scores[-2:]
         self.mask, self.bias = (
             None if x is None else self.take(x.expand(scores)) for x in (mask, bias)
         )
-        self.buffers: dict[Any, Tensor] = {}
 
     def take(self, x: Tensor) -> Tensor:
         """(heads, T or S, ...) of an array with all leading axes; a view where that is contiguous."""
         return x[self.index].reshape(self.heads, *x.shape[-2:])
 
     def blocks(
-        self, rows: Sequence[Tensor], columns: Sequence[Tensor]
-    ) -> Iterator[tuple[_Block, Sequence[Tensor], Sequence[Tensor]]]:
-        """The blocks that are not hidden whole, with their part of arrays of queries and of keys."""
-        cuts = list(
-            zip(cut(self.S, KEYS), *(torch.split(x, KEYS, 1) for x in columns), strict=False)
-        )
-        for i in cut(self.T, QUERIES // 2 if self.causal else QUERIES):
-            rows_i = [x[:, i] for x in rows]
-            end = min(self.S, i.stop + self.S - self.T) if self.causal else self.S
-            for j, *columns_j in cuts:
-                if j.start >= end:
-                    break
-                if j.stop > end:
-                    j = slice(j.start, end)
-                    columns_j = [x[:, : end - j.start] for x in columns_j]
-                bias = None if self.bias is None else self.bias[:, i, j]
-                shown = self.shown(i, j, rows[0].device)
-                if shown is not None and not shown.is_meta:
-                    least, most = shown.view(torch.uint8).aminmax()
-                    if not most:
-                        continue
-                    shown = None if least else shown
-                yield _Block(i, j, shown, bias), rows_i, columns_j
+        self, i: slice, columns: Sequence[tuple[slice, Sequence[Tensor]]], device: torch.device
+    ) -> Iterator[tuple[_Block, Sequence[Tensor]]]:
+        """The blocks of a strip of queries that are not hidden whole, with their part of `columns`."""
+        end = min(self.S, i.stop + self.S - self.T) if self.causal else self.S
+        for j, columns_j in columns:
+            if j.start >= end:
+                break
+            if j.stop > end:
+                j = slice(j.start, end)
+                columns_j = [x[:, : end - j.start] for x in columns_j]
+            bias = None if self.bias is None else self.bias[:, i, j]
+            shown = self.shown(i, j, device)
+            if shown is not None and not shown.is_meta:
+                least, most = shown.view(torch.uint8).aminmax()
+                if not most:
+                    continue
+                shown = None if least else shown
+            yield _Block(i, j, shown, bias), columns_j
 
     def shown(self, i: slice, j: slice, device: torch.device) -> Tensor | None:
         """The pairs that may look, (heads or 1, queries, keys); None if no rule hides any."""
@@ -198,9 +205,9 @@ class _Heads:
 
     def product(self, a: Tensor, b: Tensor, number: int = 0) -> Tensor:
         """a @ b, written over the last product of this shape and number."""
-        key = number, a.shape[1], b.shape[2]
+        key = number, self.heads, a.shape[1], b.shape[2]
         if key not in self.buffers:
-            self.buffers[key] = a.new_empty(self.heads, *key[1:])
+            self.buffers[key] = a.new_empty(key[1:])
         return torch.bmm(a, b, out=self.buffers[key])
 
     def add_pairs(self, d_bias: Tensor, block: _Block, d_scores: Tensor) -> None:
@@ -212,15 +219,29 @@ class _Heads:
         d_part += d_scores.sum_to_size(d_part.shape)
 
 
-def _parts(
-    q: Tensor, k: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool
-) -> Iterator[_Heads]:
-    """All heads, as many at once as make one block of scores (on an accelerator AT_ONCE of them)."""
-    T, S = q.shape[-2], k.shape[-2]
-    at_once = QUERIES * KEYS if q.device.type in ("cpu", "meta") else AT_ONCE
+def _strips(
+    rows: Sequence[Tensor],
+    columns: Sequence[Tensor],
+    mask: Tensor | None,
+    bias: Tensor | None,
+    causal: bool,
+) -> Iterator[tuple[_Heads, Sequence[Tensor], Iterator[tuple[_Block, Sequence[Tensor]]]]]:
+    """Strips of queries, their part of `rows`, and the blocks of their scores.
+
+    All heads, as many at once as make one block of scores (on an accelerator AT_ONCE of them).
+    """
+    (*leading, T, _), S = rows[0].shape, columns[0].shape[-2]
+    device = rows[0].device
+    at_once = QUERIES * KEYS if device.type in ("cpu", "meta") else AT_ONCE
     block = max(1, min(T, QUERIES) * min(S, KEYS))
-    for index, heads in parts(tuple(q.shape[:-2]), at_once // block):
-        yield _Heads(index, heads, (*q.shape[:-1], S), mask, bias, causal)
+    buffers: dict[tuple[int, ...], Tensor] = {}
+    for index, number in parts(tuple(leading), at_once // block):
+        heads = _Heads(index, number, (*leading, T, S), mask, bias, causal, buffers)
+        taken = [torch.split(heads.take(x), KEYS, 1) for x in columns]
+        cuts = list(zip(cut(S, KEYS), zip(*taken, strict=True), strict=False))
+        taken_rows = [*map(heads.take, rows)]
+        for i in cut(T, QUERIES // 2 if causal else QUERIES):
+            yield heads, [x[:, i] for x in taken_rows], heads.blocks(i, cuts, device)
 
 
 def _bounded(q: Tensor, k: Tensor, v: Tensor) -> bool:
@@ -229,6 +250,26 @@ def _bounded(q: Tensor, k: Tensor, v: Tensor) -> bool:
         return False
     lengths = [torch.linalg.vector_norm(x, dim=-1).max() for x in (q, k)]
     return bool(lengths[0] * lengths[1] + torch.linalg.vector_norm(v).log().abs() < BOUND)
+
+
+def _shrink(v: Tensor) -> tuple[Tensor, float]:
+    """Values whose sum over the S keys is finite, if they are: v over a power of 2, and that power."""
+    if v.is_meta or not v.numel():
+        return v, 1.0
+    S, limit = v.shape[-2], torch.finfo(v.dtype).max
+    if not torch.linalg.vector_norm(v.nan_to_num(0.0, 0.0, 0.0), math.inf) > limit / S:
+        return v, 1.0
+    power = 2.0 ** S.bit_length()
+    return v / power, power
+
+
+def _check_no_transform(*gradients: Tensor) -> None:
+    """Raise RuntimeError inside torch.func.vmap, grad and the like, and for many gradients at once."""
+    batched = any(map(torch._C._functorch.is_legacy_batchedtensor, gradients))
+    if batched or torch._C._are_functorch_transforms_active():
+        raise RuntimeError(
+            "tiled_attention takes no transform of torch.func (vmap, grad, jvp); attention does"
+        )
 
 
 def _hide(x: Tensor, shown: Tensor | None, value: float) -> None:

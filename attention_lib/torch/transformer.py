@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..shapes import ShapeError, check_count, describe
-from .attention import padding_mask, sinusoids
+from .attention import check_tensor, padding_mask, sinusoids
 from .modules import FeedForward, MultiHeadAttention, Rng, as_generator, check_words
 
 
@@ -145,8 +145,13 @@ class Transformer(nn.Module):
     def decode(
         self, target: Tensor, memory: Tensor, source_lengths: Tensor | None = None
     ) -> Tensor:
-        """Scores (B, T, words) for a target (B, T) and the memory of its source."""
+        """Scores (B, T, words) for a target (B, T) and the memory (B, S, d_model) of its source."""
         x = self._embed("target", target)
+        check_tensor("memory", memory)
+        if memory.ndim != 3 or memory.shape[-1] != self.sizes.d_model:
+            raise ShapeError(
+                f"memory must be (B, S, {self.sizes.d_model}): memory {tuple(memory.shape)}"
+            )
         if len(memory) != len(target):
             raise ShapeError(
                 f"source and target must be equally many: found {len(memory)} and {len(target)}"
