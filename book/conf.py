@@ -1,18 +1,19 @@
 """Configuration of the site. `make book` builds it from the notebooks' stored outputs, without a network."""
 
-import shutil
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-# Where the book is published, for the links to Binder and Colab, such as "https://github.com/owner/name"; without
-# it the site offers downloads only.
+from book.printing import browser  # noqa: E402
+
+# Where the book is published, for the links to Binder and Colab: "https://github.com/owner/name", or "", and then the
+# site offers downloads only.
 book_repository = ""
 book_branch = "main"
 # Chapters are printed where there is a Chromium to do it; see printing.py.
-book_printed = any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
+book_printed = browser() is not None
 
 project = "Self-attention, measured"
 author = "The authors of the book"
@@ -41,6 +42,7 @@ html_title = project
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
+html_favicon = "_static/favicon.svg"
 html_sidebars = {"**": ["home.html", "search-button-field.html", "sbt-sidebar-nav.html"]}
 html_math_renderer = "mathml"
 html_show_sourcelink = False

@@ -4,14 +4,13 @@ Until a figure is live, the page keeps that much room for it, so that the text b
 """
 
 import json
-import shutil
 import sys
 from itertools import pairwise
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from .printing import PROGRAMS
+from .printing import browser as chromium
 
 PATH = Path(__file__).with_name("heights.json")
 WINDOWS = (320, 345, 375, 412, 480, 560, 640, 690, 768, 900, 1024, 1200, 1440)
@@ -21,10 +20,9 @@ MEASURE = """() => [...document.querySelectorAll("figure.live-figure")].map((fig
 
 def measure(site: Path) -> dict[str, list[list[int]]]:
     """For each live figure "<chapter>#<cell>", its height in boxes of some widths, [[width, height], …]."""
-    chromium = next(filter(None, map(shutil.which, PROGRAMS)))
     found = {}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page()
         for path in sorted((site / "chapters").glob("*.html")):
             page.goto(path.resolve().as_uri())

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Browser, Page, Request, Route
 
 ROOT = Path(__file__).resolve().parent.parent
 UNDER = "/books/attention/"
@@ -128,13 +128,20 @@ class Watched:
 
 @contextlib.contextmanager
 def watched(
-    browser: Browser, address: str, *, width: int = 1280, height: int = 900, scheme: str = "light"
+    browser: Browser,
+    address: str,
+    *,
+    width: int = 1280,
+    height: int = 900,
+    scheme: str = "light",
+    scripts: bool = True,
 ) -> Iterator[Watched]:
-    """A page that may load what begins with `address` and nothing else."""
+    """A page that may load what begins with `address` and nothing else, and run scripts or not."""
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme="dark" if scheme == "dark" else "light",
         reduced_motion="reduce",
+        java_script_enabled=scripts,
     )
     found = Watched(context.new_page())
 
@@ -148,7 +155,12 @@ def watched(
         "console",
         lambda said: found.errors.append(said.text) if said.type in ("error", "warning") else None,
     )
-    found.page.on("requestfailed", lambda asked: found.errors.append(f"failed: {asked.url}"))
+
+    def failed(asked: Request) -> None:
+        if asked.failure != "net::ERR_ABORTED":  # given up for the next page, as an icon may be
+            found.errors.append(f"failed: {asked.url}")
+
+    found.page.on("requestfailed", failed)
     found.page.on(
         "response",
         lambda got: found.errors.append(f"{got.status}: {got.url}") if got.status >= 400 else None,

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sphinx.errors import ConfigError
 
-from book._ext import offers
+import attention_lib
+import attention_lib.torch
+from book import printing
+from book._ext import links, offers
 from book._ext.api import _block
 from book._ext.bibliography import find_work, read_works
 from book._ext.chapters import Chapter, Shelf
@@ -88,16 +96,56 @@ def test_a_dead_citation_is_a_fault(tmp_path: Path, cells: tuple[Any, ...], sent
     _, shelf = translated(tmp_path, *cells)
     assert [name for name, _ in shelf.faults] == ["01_name"]
     assert sentence in shelf.faults[0][1]
+    assert re.match(r"cell 'c\d': ", shelf.faults[0][1])
+
+
+def test_what_a_citation_names_is_the_works_own(tmp_path: Path) -> None:
+    """Equation 1 of the paper is not equation 1.1, and its figure 9 need not be ours."""
+    said, shelf = translated(
+        tmp_path,
+        text("# 1 T\n\nSee [1, equation 1], [1, figure 9 and\nchapter 8], figure 7 of the paper."),
+        text("$$x$$"),
+        text(REFERENCES),
+    )
+    assert '<span class="cite">[<a href="#reference-1">1</a>, equation 1]</span>' in said
+    assert "figure 9 and\nchapter 8]</span>, figure 7 of the paper." in said
+    assert shelf.faults == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "chapter 9",
+        "chapters 1 to 9",
+        "exercise 3",
+        "figure 1.9",
+        "figure 1.12",
+        "part 2",
+        "Equation 1.1",
+        "exercise 1 of chapter 9",
+        "the figure below",
+        "the figure above",
+    ],
+)
+def test_words_that_lead_nowhere_are_a_fault(tmp_path: Path, words: str) -> None:
+    for gap in (" ", "\n"):
+        _, shelf = translated(
+            tmp_path, text(f"# 1 T\n\n### Exercise 1\n\nSee {words.replace(' ', gap)}.")
+        )
+        assert shelf.faults == [
+            ("01_name", f"cell 'c0': says {words!r}, which is nowhere in the book")
+        ]
 
 
 def test_parts_exercises_figures_and_formulas_are_numbered_and_found(tmp_path: Path) -> None:
-    said, _ = translated(
+    said, shelf = translated(
         tmp_path,
         text(
             "# 1 T\n\nAs part 2, exercise 1, equation 1.1, figure 1.1, exercise 1 of chapter 2 and chapter 2 say."
         ),
-        text("The figure below, part 7, chapter 9.\n\n## Part 2: more\n\n### Exercise 1\n\n$$x$$"),
+        text("The figure below, chapters 0 to\n2.\n\n## Part 2: more\n\n### Exercise 1\n\n$$x$$"),
         code("figures.show(ax)", picture()),
+        _00_first=(text("# 0 F"),),
         _02_other=(text("# 2 O\n\n### Exercise 1\n\nSee chapter 2."),),
     )
     for link in (
@@ -110,11 +158,13 @@ def test_parts_exercises_figures_and_formulas_are_numbered_and_found(tmp_path: P
         '<a href="#figure-1-1">The figure below</a>',
     ):
         assert link in said
-    assert "part 7, chapter 9." in said
+    assert 'chapters <a href="00_first.html">0</a> to\n<a href="02_other.html">2</a>.' in said
+    assert shelf.faults == []
     assert "(part-1-2)=\n\n## Part 2: more" in said
     assert "(exercise-1-1)=\n\n### Exercise 1.1" in said
     assert "$$x$$ (eq-1-1)" in said
     assert '<figure class="still-figure" id="figure-1-1"' in said
+    assert '<div class="scroll" tabindex="0" role="group" aria-label="Figure 1.1">' in said
     assert 'src="../_images/figure-1-1.svg" alt="Weights of three queries over five keys."' in said
     assert 'width="96" height="48"' in said
 
@@ -125,10 +175,10 @@ def test_a_live_figure_loses_what_is_for_jupyterlab(tmp_path: Path) -> None:
     )
     assert 'id="figure-1-1"' in said
     assert "Figure 1.1, live" in said
-    assert "JupyterLab" not in said
+    assert "Run this cell in JupyterLab" not in said
     assert ".jp{}" not in said
     assert '{"weights":"pronoun-0"}' in said
-    assert shelf.live_figures() == [LIVE]
+    assert shelf.by_number(1).live_figures() == {"c1": LIVE}  # type: ignore[union-attr]
 
 
 def test_solutions_fold_questions_hide_and_checks_say_what_they_need(tmp_path: Path) -> None:
@@ -147,6 +197,8 @@ def test_solutions_fold_questions_hide_and_checks_say_what_they_need(tmp_path: P
     assert by_tag["solution"]["metadata"]["mystnb"]["code_prompt_show"] == "Show the solution"
     assert "remove-input" in by_tag["quiz"]["metadata"]["tags"]
     assert "This check runs in Python" in said
+    assert said.count("<noscript>The questions need JavaScript") == 1
+    assert "cells run in JupyterLab" in said.split("\n\n")[1]
     assert said.count("../download/01_name.ipynb") == 2
 
 
@@ -160,6 +212,14 @@ def test_solutions_fold_questions_hide_and_checks_say_what_they_need(tmp_path: P
         ("figures.ExplorePlane()", {"live figure"}),
         ("figures.quiz('a', q)", {"quiz"}),
         ("show(1)\n%time x", set()),
+        ("q = 1\nq @ k.T  # a value", {"value"}),
+        ("q", {"value"}),
+        ("f'{q}'", {"value"}),
+        ("q;", set()),
+        ("q = 1", set()),
+        ("None", set()),
+        ("rng.shuffle(q)", set()),
+        ("# nothing", set()),
     ],
 )
 def test_what_a_cell_shows_is_read_from_its_code(source: str, kinds: set[str]) -> None:
@@ -174,6 +234,7 @@ def test_good_cells_have_no_fault() -> None:
         code("figures.show(ax)", picture()),
         code("figures.ExplorePlane()", shown(text_html=LIVE)),
         code("1 / 0", error, tags=["raises-exception"]),
+        code("q.shape", shown(text_plain="(3, 5)") | {"output_type": "execute_result"}),
     )
     assert list(faults(nb)) == []
 
@@ -194,6 +255,10 @@ def never_run(nb: Notebook) -> None:
 
 def without_text(nb: Notebook) -> None:
     nb["cells"][1]["outputs"] = []
+
+
+def without_value(nb: Notebook) -> None:
+    nb["cells"][1] |= {"source": "q = 1\nq", "outputs": [printed("1\n")]}
 
 
 def without_picture(nb: Notebook) -> None:
@@ -219,6 +284,7 @@ def bare_markdown(nb: Notebook) -> None:
         (warned, "standard error: careful"),
         (never_run, "was not run"),
         (without_text, "no text is stored"),
+        (without_value, "no value is stored"),
         (without_picture, "no picture is stored"),
         (without_alt, "without alternative text"),
         (named_after_its_file, "is the name of a file"),
@@ -260,7 +326,7 @@ def test_a_work_is_written_out_with_its_links() -> None:
     )
 
 
-def test_formulas_are_mathml_and_an_unknown_command_stops_the_build() -> None:
+def test_formulas_are_mathml_and_an_unknown_command_is_an_error() -> None:
     math = to_mathml(r"\mathrm{softmax}(QK^{\top})", display=True)
     assert "<mi>softmax</mi>" in math
     assert 'display="block"' in math
@@ -286,6 +352,105 @@ def test_ways_to_run_follow_from_the_repository() -> None:
         "https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/chapters/01_name.ipynb"
     )
     assert ways["Colab"].endswith("/github/owner/name/blob/main/chapters/01_name.ipynb")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "https://github.com/owner/na.me", "https://github.com/o-w/n/"]
+)
+def test_a_repository_is_on_github(address: str) -> None:
+    config: Any = SimpleNamespace(book_repository=address)
+    offers.check_repository(None, config)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "owner/name",
+        "https://github.com/owner",
+        "https://gitlab.com/o/n",
+        "git@github.com:o/n.git",
+        "https://github.com/o/n/tree/main",
+        "http://github.com/o/n",
+    ],
+)
+def test_another_address_is_refused_in_a_sentence(address: str) -> None:
+    config: Any = SimpleNamespace(book_repository=address)
+    with pytest.raises(ConfigError, match=r"book_repository is to be .* and is ") as refused:
+        offers.check_repository(None, config)  # type: ignore[arg-type]
+    assert address in str(refused.value)
+
+
+def test_names_in_both_libraries_mean_the_same() -> None:
+    """What book/api.md says of them: shared names take the same arguments, and neither has all of the other's."""
+    here, there = set(attention_lib.__all__), set(attention_lib.torch.__all__)
+    assert here - there
+    assert there - here
+    for name in here & there - {"ShapeError"}:
+        ours = inspect.signature(getattr(attention_lib, name)).parameters
+        theirs = inspect.signature(getattr(attention_lib.torch, name)).parameters
+        assert set(ours) <= set(theirs), name
+    assert "has the same names" not in (ROOT / "book" / "api.md").read_text(encoding="utf-8")
+
+
+def program(folder: Path, script: str) -> str:
+    """A browser that is a script of the shell, with the arguments' folder and file in $profile and $made."""
+    path = folder / "google-chrome"
+    read = "for a; do case $a in --user-data-dir=*) profile=${a#*=};; --print-to-pdf=*) made=${a#*=};; esac; done"
+    path.write_text(f"#!/bin/sh\n{read}\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def a_site(folder: Path) -> Path:
+    """A site of one chapter."""
+    (folder / "site" / "chapters").mkdir(parents=True)
+    (folder / "site" / "chapters" / "01_small.html").touch()
+    return folder / "site"
+
+
+def test_a_browser_that_sees_the_site_alone_can_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ubuntu's, which has a /tmp of its own; and nothing is left beside the PDF."""
+    site = a_site(tmp_path)
+    program(
+        tmp_path, f'case $profile$made in {site}/*{site}/*) echo "%PDF" >"$made";; *) exit 1;; esac'
+    )
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert printing.browser() == str(tmp_path / "google-chrome")
+    assert printing.main(site) == 0
+    assert [path.name for path in (site / "download").iterdir()] == ["01_small.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"), [("echo no display >&2; exit 3", "no display"), ("true", "no PDF")]
+)
+def test_a_browser_that_does_not_print_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    script: str,
+    said: str,
+) -> None:
+    name = program(tmp_path, script)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert printing.main(a_site(tmp_path)) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"{name} did not print 01_small.html: ")
+    assert said in told
+    assert "put another browser on the PATH" in told
+
+
+def test_dead_links_of_a_page_are_found(tmp_path: Path) -> None:
+    (tmp_path / "there.html").write_text('<p id="here">', encoding="utf-8")
+    (tmp_path / "page.html").write_text(
+        '<a href="there.html#here"></a><a href="there.html#lost"></a><a href="no.html"></a><img src="no.svg">'
+        '<a href="https://no.example/x"></a><a href="#"></a><a href="download/1.pdf"></a><a href="#lost"></a>'
+        "<script>'<a href=\"$1\">'</script>",
+        encoding="utf-8",
+    )
+    lost = ["there.html#lost", "no.html", "no.svg", "#lost"]
+    assert list(links.dead(tmp_path, ["page", "there"])) == [("page.html", to) for to in lost]
 
 
 def test_the_whole_book_is_packed_as_it_is(tmp_path: Path) -> None:
@@ -339,44 +504,56 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def cites_nothing(nb: Notebook) -> None:
-    nb["cells"][0]["source"] = "# 1 Small\n\nSee [4]."
-
-
-def links_nowhere(nb: Notebook) -> None:
-    nb["cells"][0]["source"] = "# 1 Small\n\nSee [chapter 7](07_missing.ipynb)."
-
-
-def sound(nb: Notebook) -> None:
-    pass
-
-
-@pytest.mark.parametrize(
-    ("harm", "sentence"),
-    [
-        (sound, ""),
-        (failed, "cell 'c1': failed: ValueError: no"),
-        (without_picture, "its output is missing"),
-        (without_alt, "without alternative text"),
-        (cites_nothing, "cites [4]"),
-        (links_nowhere, "07_missing"),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_a_broken_copy_is_not_built(
-    tmp_path: Path, harm: Callable[[Notebook], None], sentence: str
-) -> None:
-    root = copied(tmp_path)
-    path = root / "chapters" / "01_small.ipynb"
-    nb = json.loads(path.read_text(encoding="utf-8"))
-    harm(nb)
-    path.write_text(json.dumps(nb), encoding="utf-8")
+def test_a_sound_copy_is_built(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = build(root, out, "-D", "book_repository=https://github.com/owner/name")
-    assert (done.returncode == 0) == (harm is sound), done.stderr[-2000:]
-    assert sentence in done.stderr
-    assert ("01_small" in done.stderr) == (harm is not sound)
-    if harm is sound:
-        page = (out / "html" / "chapters" / "01_small.html").read_text(encoding="utf-8")
-        assert "https://mybinder.org/v2/gh/owner/name/main?" in page
-        assert "git+https://github.com/owner/name" in (out / "html" / "run.html").read_text("utf-8")
+    done = build(copied(tmp_path), out, "-D", "book_repository=https://github.com/owner/name")
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (out / "html" / "chapters" / "01_small.html").read_text(encoding="utf-8")
+    assert "https://mybinder.org/v2/gh/owner/name/main?" in page
+    assert "git+https://github.com/owner/name" in (out / "html" / "run.html").read_text("utf-8")
+
+
+# Cells, and what a build says of them: a warning each, which is an error by -W.
+BROKEN: dict[str, tuple[Any, str]] = {
+    "failed": (code("1 / 0", {"output_type": "error", "ename": "E", "evalue": "no", "traceback": []}), "failed: E: no"),
+    "no-picture": (code("figures.show(ax)"), "its output is missing: no picture"),
+    "no-value": (code("q = 1\nq"), "its output is missing: no value"),
+    "no-alt": (code("figures.show(ax)", picture("")), "without alternative text"),
+    "cites": (text("See [4]."), "cites [4]"),
+    "words": (text("See chapter 9."), "says 'chapter 9'"),
+    "module": (code("figures.ExploreNo()", shown(text_html=LIVE.replace('"plane"', '"nosuch"'))), "nosuch.js"),
+    "weights": (code("figures.ExplorePlane()", shown(text_html=LIVE.replace("pronoun-0", "lost-0"))), "lost-0.safetensors"),
+}  # fmt: skip
+# Of a page, these are found by its address in the source or in the site.
+LOST: dict[str, tuple[str, str]] = {
+    "file": ("[chapter 7](07_missing.ipynb)", r"01_small\.ipynb:\d+: .*07_missing"),
+    "anchor": ("[there](#nowhere)", r"01_small\.ipynb:\d+: .*nowhere"),
+    "html": ('<a href="nowhere.html">there</a>', r"01_small\.html leads to nowhere\.html"),
+    "formula": ("Inline $\\sofmax{x}$.", r"01_small\.ipynb:\d+: .*sofmax.* cannot be set"),
+    "formulas": ("$$\n\\frak{x\n$$", r"01_small\.ipynb:\d+: .*frak.* cannot be set"),
+}
+
+
+def test_a_broken_copy_is_not_built_and_every_fault_is_told(tmp_path: Path) -> None:
+    """Nor at the second try, when no page has changed; and none of it ends in a traceback."""
+    root = copied(tmp_path)
+    cells = [cell | {"id": name} for name, (cell, _) in BROKEN.items()]
+    cells += [text(said) | {"id": name} for name, (said, _) in LOST.items()]
+    nb = notebook(text("# 1 Small"), *cells)
+    (root / "chapters" / "01_small.ipynb").write_text(json.dumps(nb), encoding="utf-8")
+    for _ in range(2):
+        done = build(root, tmp_path / "out")
+        assert done.returncode == 1
+        for name, (_, sentence) in BROKEN.items():
+            line = rf"WARNING: chapters/01_small\.ipynb: cell '{name}': .*{re.escape(sentence)}"
+            assert re.search(line, done.stderr), f"{name}\n{done.stderr}"
+        for name, (_, pattern) in LOST.items():
+            assert re.search(pattern, done.stderr), f"{name}\n{done.stderr}"
+        assert "most recent call" not in done.stderr
+
+
+def test_a_wrong_repository_stops_the_build_in_a_sentence(tmp_path: Path) -> None:
+    done = build(copied(tmp_path), tmp_path / "out", "-D", "book_repository=owner/name")
+    assert done.returncode == 2
+    assert 'book_repository is to be "https://github.com/owner/name" or empty' in done.stderr
+    assert "most recent call" not in done.stderr

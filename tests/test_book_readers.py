@@ -20,6 +20,7 @@ SHOWN += ["search.html", "api.html", "api/attention_lib.html"]
 WIDTHS = (375, 768, 1440)
 SCREENSHOTS = ROOT / "build" / "screenshots"
 each_scheme = pytest.mark.parametrize("scheme", SCHEMES)
+each_chapter = pytest.mark.parametrize("name", chapter_pages(), ids=lambda name: name[9:11])
 each_shown = pytest.mark.parametrize("name", SHOWN)
 
 
@@ -95,30 +96,96 @@ def test_figures_have_opaque_grounds(browser: Browser, site: Path, scheme: str) 
 
 
 def test_every_slider_has_a_name_and_focus_is_seen(browser: Browser, site: Path) -> None:
-    """What Tab reaches has an outline or a shadow while it has the focus."""
+    """What Tab reaches first, and every control of a live figure, looks otherwise while it has the focus."""
+    controls = 0
     with watched(browser, site.as_uri()) as seen:
         for name in ("index.html", *chapter_pages()):
             seen.page.goto((site / name).as_uri())
             all_live(seen.page)
             for slider in seen.page.locator("input[type=range]").all():
                 assert slider.evaluate("el => el.labels[0]?.innerText || el.ariaLabel"), name
-            seen.page.evaluate("document.body.focus()")
-            for _ in range(25):
+            for _ in range(12):
                 seen.page.keyboard.press("Tab")
-                assert seen.page.evaluate(FOCUS_IS_SEEN), name
+                assert seen.page.evaluate(UNSEEN, None) == [], name
+            assert seen.page.evaluate(UNSEEN, CONTROLS) == [], name
+            controls += seen.page.locator(CONTROLS).count()
+        assert controls > 50
+        seen.page.add_style_tag(
+            content="html:root body * { outline: 0 !important; box-shadow: none !important }"
+        )
+        assert len(seen.page.evaluate(UNSEEN, CONTROLS)) > 3
 
 
-# The element, or what is drawn in its place: a hidden radio button's label.
-FOCUS_IS_SEEN = """() => {
-  const element = document.activeElement;
-  if (element === document.body) return true;
-  const marked = (node) => {
-    const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(node);
-    return (outlineStyle !== "none" && parseFloat(outlineWidth) >= 1) || boxShadow !== "none";
+CONTROLS = ".live :is(input, select, button, [tabindex='0']):not(:disabled)"
+# What has the focus, or else each that the selector finds, and looks the same with it and without; what is drawn in
+# its place counts, such as a hidden radio button's label, if it can be seen.
+UNSEEN = """(selector) => {
+  const look = (element) => {
+    const around = [element, element.previousElementSibling, element.nextElementSibling, element.parentElement, element.closest("label")];
+    const seen = around.filter((node) => node?.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+      && node.getBoundingClientRect().width > 4);
+    return JSON.stringify(seen.map((node) => {
+      const style = getComputedStyle(node);
+      const outline = style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 1 ? "" :
+        [style.outlineStyle, style.outlineWidth, style.outlineColor];
+      return [outline, style.boxShadow, style.borderColor, style.backgroundColor, style.stroke, style.strokeWidth];
+    }));
   };
-  const around = [element, element.nextElementSibling, element.parentElement, element.closest("label")];
-  return around.filter(Boolean).some(marked);
+  const same = (element) => {
+    element.focus();
+    if (document.activeElement !== element) return false;
+    const focused = look(element);
+    element.blur();
+    const left = look(element);
+    element.focus();
+    return focused === left;
+  };
+  const all = selector ? [...document.querySelectorAll(selector)].filter((el) => el.checkVisibility())
+    : [document.activeElement].filter((element) => element !== document.body);
+  return all.filter(same).map((element) => element.outerHTML.slice(0, 120));
 }"""
+
+
+@each_chapter
+def test_without_scripts_a_page_says_so_and_has_no_holes(
+    browser: Browser, site: Path, name: str
+) -> None:
+    with watched(browser, site.as_uri(), scripts=False) as seen:
+        seen.page.goto((site / name).as_uri())
+        said = seen.page.locator("article noscript").last
+        assert "The questions need JavaScript" in said.inner_text()
+        assert said.is_visible()
+        for figure in seen.page.locator(".explore").all():
+            holds = [part.bounding_box() for part in figure.locator("> *:visible").all()]
+            box = figure.bounding_box()
+            assert box is not None
+            assert box["height"] - sum(part["height"] for part in holds if part) < 60
+
+
+def test_questions_are_read_from_the_left_and_print_whole(browser: Browser, site: Path) -> None:
+    with watched(browser, site.as_uri()) as seen:
+        seen.page.goto((site / chapter_pages()[1]).as_uri())
+        gaps = seen.page.eval_on_selector_all(".MCButton", GAPS)
+        assert len(gaps) >= 10
+        for before, between in gaps:
+            assert before <= 14
+            assert 6 <= between <= 16
+        seen.page.emulate_media(media="print")
+        for kept in (".Quiz", ".cell_input", "figure", ".equation"):
+            breaks = seen.page.eval_on_selector_all(
+                kept, "all => all.map(one => getComputedStyle(one).breakInside)"
+            )
+            assert set(breaks) == {"avoid"}, kept
+
+
+# From an answer's edge to its circle, and from there to its words.
+GAPS = """all => all.map(answer => {
+  const [input, words] = answer.children;
+  const [edge, circle] = [answer, input].map(el => el.getBoundingClientRect());
+  const range = document.createRange();
+  range.selectNodeContents(words);
+  return [circle.left - edge.left, range.getBoundingClientRect().left - circle.right];
+})"""
 
 
 @pytest.mark.parametrize("name", ["index.html", "chapters/01_queries_keys_values.html"])

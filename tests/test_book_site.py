@@ -84,6 +84,13 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         assert not re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", text), path.name
 
 
+def test_every_page_has_its_icon(site: Path, links: dict[str, Links]) -> None:
+    """Without one a browser asks for /favicon.ico, which no page under a sub-path can answer."""
+    for name, found in links.items():
+        assert any(to.endswith("_static/favicon.svg") for to in found.to), name
+    assert (site / "_static" / "favicon.svg").stat().st_size < 1000
+
+
 def test_hosts_publish_it_whole_and_it_takes_little_room(site: Path) -> None:
     assert (site / ".nojekyll").exists()
     assert sum(path.stat().st_size for path in site.rglob("*")) < 30e6
@@ -191,12 +198,22 @@ def test_questions_answer_without_a_kernel(browser: Browser, site: Path, name: s
         assert seen.errors == []
 
 
-def test_search_works_without_a_server(browser: Browser, site: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [("softmax", "Why divide by the square root"), ("online softmax", "The quadratic cost")],
+)
+def test_search_works_without_a_server(
+    browser: Browser, site: Path, words: str, title: str
+) -> None:
     with watched(browser, site.as_uri()) as seen:
-        seen.page.goto(f"{(site / 'search.html').as_uri()}?q=softmax")
+        seen.page.goto(f"{(site / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
         seen.page.locator("#search-results li a").first.wait_for()
-        titles = seen.page.locator("#search-results li a").all_inner_texts()
-        assert any("Why divide by the square root" in title for title in titles)
+        seen.page.wait_for_function(
+            "title => document.querySelector('#search-results').innerText.includes(title)",
+            arg=title,
+        )
+        found = seen.page.locator("#search-results li a").all_inner_texts()
+        assert len(found) < len(pages(site))
         assert seen.errors == []
 
 

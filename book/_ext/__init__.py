@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from . import api, formulas, live, offers
+from . import api, formulas, links, live, offers
 from .bibliography import read_works
 from .chapters import Chapter, Shelf
 from .faults import faults
@@ -32,6 +32,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("live-figure", LiveFigure)
     app.add_directive("works-cited", WorksCited)
     app.add_directive("run-elsewhere", RunElsewhere)
+    app.connect("config-inited", offers.check_repository)
     app.connect("builder-inited", gather)
     app.connect("source-read", replace)
     app.connect("autodoc-process-docstring", api.to_rst)
@@ -65,15 +66,22 @@ def gather(app: Sphinx) -> None:
         heights=json.loads((book / "heights.json").read_text(encoding="utf-8")),
     )
     translated = {}
+    laid = out / "_static" / "live"
+    live.lay_mount(laid)
     (out / "_images").mkdir(parents=True, exist_ok=True)
     for chapter in shelf.chapters:
         for sentence in faults(chapter.notebook):
             shelf.faults.append((chapter.path.stem, sentence))
         notebook, pictures = translate(shelf, chapter)
         translated[f"chapters/{chapter.path.stem}"] = json.dumps(notebook)
+        for cell, stored in chapter.live_figures().items():
+            try:
+                live.lay(stored, laid)
+            except (OSError, ValueError) as error:
+                sentence = f"cell {cell!r}: its live figure cannot move: {error}"
+                shelf.faults.append((chapter.path.stem, sentence))
         for name, svg in pictures.items():
             (out / "_images" / name).write_text(svg, encoding="utf-8")
-    live.lay(shelf.live_figures(), out / "_static" / "live")
     for name, sentence in shelf.faults:
         LOGGER.warning("chapters/%s.ipynb: %s", name, sentence, type="book")
     api.write_pages(book / "api")
@@ -92,13 +100,21 @@ def trim(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: A
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Lay the downloads beside the pages; without .nojekyll some hosts leave out _static."""
+    """Lay the downloads beside the pages, and look where every page leads.
+
+    Without .nojekyll some hosts leave out _static. After a warning the next build starts anew: else it would be silent about
+    pages that it has no reason to write again.
+    """
     if error is None:
         out = Path(app.outdir)
         (out / ".nojekyll").touch()
         for left in (*out.glob("_static/**/*.map"), *out.glob("_static/*-macros.html")):
             left.unlink()  # the theme's own
         offers.write_downloads(Path(app.srcdir).parent, out / "download")
+        for page, target in links.dead(out, sorted(app.env.found_docs)):
+            LOGGER.warning("%s leads to %s, which is not there", page, target, type="book")
+    if app._warncount:
+        (Path(app.doctreedir) / "environment.pickle").unlink(missing_ok=True)
 
 
 class LiveFigure(SphinxDirective):

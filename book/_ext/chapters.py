@@ -101,10 +101,6 @@ class Shelf:
         stored = _SAYS_RUN.sub(_SAYS_SCRIPT, re.sub(r"(?s)<style>.*?</style>", "", stored))
         return stored + _room(anchor, self.heights.get(f"{name}#{cell_id}", []))
 
-    def live_figures(self) -> list[str]:
-        """The HTML of every live figure that a chapter stores."""
-        return [stored for chapter in self.chapters for stored in chapter.live_figures().values()]
-
     def by_number(self, number: str | int) -> Chapter | None:
         """The chapter of that number, if there is one."""
         return next((c for c in self.chapters if c.number == int(number)), None)

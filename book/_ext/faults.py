@@ -48,7 +48,7 @@ def _of_code(cell: dict[str, Any], source: str) -> Iterator[str]:
 
 
 def shown_by(source: str) -> set[str]:
-    """What a cell's code displays, as far as its own statements call for it: text, picture, live, quiz."""
+    """What a cell's code displays, as far as its own statements call for it: text, picture, live figure, quiz, value."""
     code = "\n".join("pass" if re.match(r"[%!]", line) else line for line in source.splitlines())
     waiting: list[ast.AST] = list(ast.parse(code).body)
     kinds = set()
@@ -63,12 +63,26 @@ def shown_by(source: str) -> set[str]:
         last = node.value if isinstance(node, ast.Expr) else None
         if isinstance(last, ast.Call) and LIVE.fullmatch(getattr(last.func, "attr", "")):
             kinds.add("live figure")
-    return kinds
+    return kinds | ({"value"} if _ends_in_value(code) else set())
+
+
+def _ends_in_value(code: str) -> bool:
+    """Whether the last line is a value to be shown; a call is not taken for one, as it may return None."""
+    last = [None, *ast.parse(code).body][-1]
+    shown = isinstance(last, ast.Expr) and not isinstance(
+        last.value, ast.Call | ast.Await | ast.Yield
+    )
+    silent = (
+        code.rstrip().endswith(";") or getattr(getattr(last, "value", None), "value", "") is None
+    )
+    return shown and not silent
 
 
 def _kinds(output: dict[str, Any]) -> Iterator[str]:
     if output["output_type"] in ("stream", "error"):
         yield "text"
+    if "data" in output or output["output_type"] == "error":
+        yield "value"
     for mime, value in output.get("data", {}).items():
         if mime.startswith("image/"):
             yield "picture"

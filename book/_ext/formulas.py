@@ -6,14 +6,14 @@ import re
 from docutils import nodes
 from math_core import LatexError, LatexToMathML
 from sphinx.application import Sphinx
-from sphinx.errors import SphinxError
+from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
+LOGGER = logging.getLogger(__name__)
 
-class FormulaError(SphinxError):
+
+class FormulaError(ValueError):
     """A formula that cannot be set."""
-
-    category = "Formula"
 
 
 def to_mathml(latex: str, *, display: bool = False) -> str:
@@ -29,8 +29,17 @@ def to_mathml(latex: str, *, display: bool = False) -> str:
     return math.replace("<math", '<math xmlns="http://www.w3.org/1998/Math/MathML"', 1)
 
 
+def _set(node: nodes.math | nodes.math_block, *, display: bool = False) -> str:
+    """The node's formula; one that cannot be set is a warning, with its place, and stays as it was typed."""
+    try:
+        return to_mathml(node.astext(), display=display)
+    except FormulaError as error:
+        LOGGER.warning("%s", error, location=node, type="book")
+        return f"<code>{html.escape(node.astext())}</code>"
+
+
 def _visit_inline(self: HTML5Translator, node: nodes.math) -> None:
-    self.body.append(to_mathml(node.astext()))
+    self.body.append(_set(node))
     raise nodes.SkipNode
 
 
@@ -41,7 +50,7 @@ def _visit_block(self: HTML5Translator, node: nodes.math_block) -> None:
     anchor = f' id="{html.escape(label)}"' if label else ""
     self.body.append(
         f'<div class="equation"{anchor}><div class="formula" tabindex="0" role="group" '
-        f'aria-label="Equation {number}">{to_mathml(node.astext(), display=True)}</div>'
+        f'aria-label="Equation {number}">{_set(node, display=True)}</div>'
     )
     if number:
         self.body.append(f'<a class="number" href="#{label}">({number})</a>')

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from figures.live import JS, bundle, json_for_html, load_weights
@@ -12,17 +11,23 @@ _NAME = re.compile(r'class="explore" data-figure="(\w+)"')
 _WEIGHTS = re.compile(r'"weights":"([^"]+)"')
 
 
-def lay(stored: Iterable[str], folder: Path) -> None:
-    """Write into `folder` mount.js and all that it will ask for to mount these stored figures."""
+def lay_mount(folder: Path) -> None:
+    """Write mount.js into `folder`, and the folders that it asks."""
     for kind in ("modules", "weights"):
         (folder / kind).mkdir(parents=True, exist_ok=True)
     mount = (JS / "mount.js").read_text(encoding="utf-8")
     (folder / "mount.js").write_text(mount, encoding="utf-8")
-    for html in stored:
-        for name in _NAME.findall(html):
-            _write(folder, "modules", name, bundle(name))
-        for name in _WEIGHTS.findall(html):
-            _write(folder, "weights", name, base64.b64encode(load_weights(name)).decode())
+
+
+def lay(stored: str, folder: Path) -> None:
+    """Write beside mount.js what it will ask for to mount this stored figure.
+
+    Raises OSError if its module or its weights are not there, ValueError if the module cannot be bundled.
+    """
+    for name in _NAME.findall(stored):
+        _write(folder, "modules", name, bundle(name))
+    for name in _WEIGHTS.findall(stored):
+        _write(folder, "weights", name, base64.b64encode(load_weights(name)).decode())
 
 
 def _write(folder: Path, kind: str, name: str, text: str) -> None:

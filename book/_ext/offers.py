@@ -1,17 +1,32 @@
 """Ways to run a chapter: files to download, and Binder and Colab where the repository has an address."""
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ConfigError
 
 NAME = "self-attention-book"
 TOP = (
     ".ci .github .gitignore CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE Makefile README.md attention_lib benchmarks "
     "book chapters constraints.txt environment.yml figures pyproject.toml tests"
 ).split()
+REPOSITORY = re.compile(r"https://github\.com/(?P<owner>[\w-]+)/(?P<name>[\w.-]+?)(\.git)?/?")
 LEFT_OUT = {"__pycache__", ".ipynb_checkpoints", "_build"}
+
+
+def check_repository(app: Sphinx, config: Config) -> None:
+    """Raises ConfigError unless book_repository is empty or an address that Binder and Colab understand."""
+    address = config.book_repository
+    if address and not REPOSITORY.fullmatch(address):
+        raise ConfigError(
+            f'book_repository is to be "https://github.com/owner/name" or empty, and is "{address}"'
+        )
 
 
 def ways(file: str, up: str, repository: str, branch: str) -> dict[str, str]:
@@ -20,8 +35,8 @@ def ways(file: str, up: str, repository: str, branch: str) -> dict[str, str]:
         "this notebook": f"{up}download/{quote(file)}",
         "the whole book": f"{up}download/{NAME}.zip",
     }
-    if repository:
-        owner, name = repository.rstrip("/").removesuffix(".git").split("/")[-2:]
+    if address := REPOSITORY.fullmatch(repository):
+        owner, name = address["owner"], address["name"]
         path = f"{branch}/chapters/{quote(file)}"
         hub = f"https://mybinder.org/v2/gh/{owner}/{name}/{branch}"
         found["Binder"] = f"{hub}?urlpath=lab/tree/chapters/{quote(file)}"

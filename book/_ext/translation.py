@@ -16,11 +16,16 @@ from .chapters import FORMULA, LISTED, Cell, Chapter, Notebook, Shelf, figure_ki
 _KEPT = re.compile(
     r"(?ms)```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|!?\[[^\]]*\]\([^)]*\)|</?[a-zA-Z][^>]*>|^#+ [^\n]*$"
 )
-_CITED = re.compile(r"\[(?P<numbers>\d+(?:, ?\d+)*)(?P<where>, [a-z][^\]]*)?\]")
-_NAMED = re.compile(
-    r"\b(?P<kind>part|exercise|figure|equation) (?P<number>\d+(?:\.\d+)?)(?: of chapter (?P<of>\d+))?\b"
-    r"|\bchapter (?P<chapter>\d+)\b|\bthe figure (?P<place>below|above)\b",
+# A citation comes first: the numbers in it, and those "of the paper", are the cited work's own.
+_LEADS = re.compile(
+    r"\[(?P<numbers>\d+(?:, ?\d+)*)(?P<where>, [a-z][^\]]*)?\]"
+    r"|\b(?P<kind>part|exercise|figure|equation)\s(?P<number>\d+(?:\.\d+)?+)(?:\sof\schapter\s(?P<of>\d+))?\b(?!\sof\sthe\spaper)"
+    r"|\bchapters?\s(?P<chapter>\d+)\b(?:\s(?:and|or|to)\s(?P<last>\d+)\b)?"
+    r"|\bthe\sfigure\s(?P<place>below|above)\b",
     re.IGNORECASE,
+)
+_NO_SCRIPT = (
+    "<div><noscript>The questions need JavaScript; they are in the notebook.</noscript></div>"
 )
 
 
@@ -38,11 +43,13 @@ class _Translation:
         self.pictures: dict[str, str] = {}
         self.shown = 0  # figures so far
         self.formulas = 0
+        self.cell = ""
 
     def run(self) -> tuple[Notebook, dict[str, str]]:
         notebook = copy.deepcopy(self.chapter.notebook)
         cells: list[Cell] = []
         for cell in notebook["cells"]:
+            self.cell = cell["id"]
             if cell["cell_type"] == "markdown":
                 cell["source"] = self.text("".join(cell["source"]))
                 cells.append(cell)
@@ -54,7 +61,7 @@ class _Translation:
         return notebook, self.pictures
 
     def complain(self, sentence: str) -> None:
-        self.shelf.faults.append((self.chapter.path.stem, sentence))
+        self.shelf.faults.append((self.chapter.path.stem, f"cell {self.cell!r}: {sentence}"))
 
     # --- text
 
@@ -84,7 +91,9 @@ class _Translation:
         return piece
 
     def prose(self, text: str) -> str:
-        return _NAMED.sub(self.named, _CITED.sub(self.citation, text))
+        return _LEADS.sub(
+            lambda found: (self.citation if found["numbers"] else self.named)(found), text
+        )
 
     def citation(self, found: re.Match[str]) -> str:
         numbers = re.split(", ?", found["numbers"])
@@ -108,25 +117,43 @@ class _Translation:
         return f'{number}. <span id="reference-{number}">{line}</span> {every}'
 
     def named(self, found: re.Match[str]) -> str:
-        """A link to the part, exercise, figure, equation or chapter that the words name, if it is there."""
+        """A link to the part, exercise, figure, equation or chapter that the words name."""
+        if found["chapter"]:
+            return self.chapters(found)
         if found["place"]:
             step = 1 if found["place"].lower() == "below" else 0
             goal, anchor = self.chapter, self.chapter.anchor("figure", self.shown + step)
-        elif found["chapter"]:
-            other = self.shelf.by_number(found["chapter"])
-            if other is None or other is self.chapter:
-                return found[0]
-            return f'<a href="{other.page}">{found[0]}</a>'
         else:
             chapter, _, number = found["number"].rpartition(".")
             other = self.shelf.by_number(found["of"] or chapter or self.chapter.number)
             if other is None:
-                return found[0]
+                return self.nowhere(found[0])
             goal, anchor = other, other.anchor(found["kind"].lower(), number)
         if anchor not in goal.anchors:
-            return found[0]
+            return self.nowhere(found[0])
         page = "" if goal is self.chapter else goal.page
         return f'<a href="{page}#{anchor}">{found[0]}</a>'
+
+    def chapters(self, found: re.Match[str]) -> str:
+        """A link to "chapter 5", or two in "chapters 1 to 4"; none to the chapter that says so."""
+        first, last = map(
+            self.shelf.by_number, (found["chapter"], found["last"] or found["chapter"])
+        )
+        if first is None or last is None:
+            return self.nowhere(found[0])
+        if not found["last"]:
+            return self.linked(first, found[0])
+        word, numbers = found[0].split(maxsplit=1)
+        middle = numbers[len(found["chapter"]) : -len(found["last"])]
+        ends = self.linked(first, found["chapter"]), self.linked(last, found["last"])
+        return f"{word} {middle.join(ends)}"
+
+    def linked(self, chapter: Chapter, words: str) -> str:
+        return words if chapter is self.chapter else f'<a href="{chapter.page}">{words}</a>'
+
+    def nowhere(self, words: str) -> str:
+        self.complain(f"says {' '.join(words.split())!r}, which is nowhere in the book")
+        return words
 
     # --- code
 
@@ -146,6 +173,8 @@ class _Translation:
                 "code_prompt_hide": "Hide the solution",
             }
         yield cell
+        if "quiz" in tags:
+            yield _markdown(f"without-script-{cell['id']}", _NO_SCRIPT)
         if "exercise" in tags:
             yield _markdown(
                 f"offer-{cell['id']}",
@@ -164,8 +193,7 @@ class _Translation:
             inner = self.shelf.live_html(self.chapter.path.stem, cell["id"], anchor)
         else:
             inner = self.picture(anchor, output)
-        number = anchor.removeprefix("figure-").replace("-", ".")
-        name = f"Figure {number}" + (", live" if kind == "live" else "")
+        name = _name(anchor) + (", live" if kind == "live" else "")
         shown = figure_html(anchor, kind, inner, name, cell["id"])
         return output | {"data": {"text/html": shown}, "metadata": {}}
 
@@ -176,12 +204,12 @@ class _Translation:
         self.pictures[name] = svg
         width, height = _size(svg)
         return (
-            f'<div class="scroll"><img src="../_images/{name}" alt="{escape(alt)}" '
+            f'<div class="scroll" tabindex="0" role="group" aria-label="{_name(anchor)}"><img src="../_images/{name}" alt="{escape(alt)}" '
             f'width="{width}" height="{height}"></div>'
         )
 
     def head(self) -> Cell:
-        """Under the title: how to run this chapter, and its printed version."""
+        """Under the title: what this page can do, how to run the chapter, and its printed version."""
         paper = ""
         if self.shelf.printed:
             paper = (
@@ -189,7 +217,8 @@ class _Translation:
             )
         return _markdown(
             "offer-head",
-            f'<p class="offer head"><span>Run: {self.ways()}</span>{paper}</p>',
+            '<p class="offer head"><span>On this page the figures and questions answer; cells run in JupyterLab '
+            f'(<a href="../run.html">how</a>): {self.ways()}</span>{paper}</p>',
         )
 
     def ways(self) -> str:
@@ -203,6 +232,10 @@ def figure_html(anchor: str, kind: str, inner: str, name: str, cell: str) -> str
         f'<figure class="{kind}-figure" id="{anchor}" data-cell="{cell}">{inner}'
         f'<figcaption><a href="#{anchor}">{name}</a></figcaption></figure>'
     )
+
+
+def _name(anchor: str) -> str:
+    return f"Figure {anchor.removeprefix('figure-').replace('-', '.')}"
 
 
 def _is_empty(output: Cell) -> bool:
