@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .masks import check_blocks, global_window_mask
-from .shapes import Mask, Rng, as_generator, check_count
+from .shapes import Mask, as_generator, check_count
 
 ROWS, COLUMNS = 128, 1024  # of the largest block
 
@@ -88,7 +88,7 @@ def block_sparse_blocks(
 
 
 def bigbird_blocks(
-    n: int, *, window: int, global_blocks: int, random_blocks: int, rng: Rng
+    n: int, *, window: int, global_blocks: int, random_blocks: int, rng: "int | np.random.Generator"
 ) -> Mask:
     """Blocks (n, n) that are near, global, or drawn: True = may look.
 

@@ -13,7 +13,6 @@ from .hidden import prepare, read_values
 from .masks import causal_mask
 from .shapes import (
     Array,
-    Rng,
     ShapeError,
     as_generator,
     check_array,
@@ -51,7 +50,7 @@ def dpfp(x: Array, nu: int = 1) -> Array:
     return np.concatenate([halves * np.roll(halves, shift, -1) for shift in range(1, nu + 1)], -1)
 
 
-def random_features(d: int, features: int, rng: Rng) -> FeatureMap:
+def random_features(d: int, features: int, rng: "int | np.random.Generator") -> FeatureMap:
     """A map from (..., d) to (..., features) with φ(q)·φ(k) = exp(q·k) on average over its draws.
 
     φ(x) = exp(ω x - |x|²/2) / sqrt(features), the rows of ω normal. For softmax attention give it q and
@@ -134,7 +133,9 @@ def linear_attention_scan(
     return out.astype(dtype, copy=False)
 
 
-def recall_share(pairs: int, d: int, feature_map: FeatureMap, rng: Rng) -> float:
+def recall_share(
+    pairs: int, d: int, feature_map: FeatureMap, rng: "int | np.random.Generator"
+) -> float:
     """Share of `pairs` random keys whose own value is the nearest to what one state returns for it.
 
     Keys (pairs, d) are normal, values (pairs, d) normal of length 1; the state is Σ φ(k) vᵀ,

@@ -18,7 +18,6 @@ import numpy.typing as npt
 Array = npt.NDArray[np.floating[Any]]
 Mask = npt.NDArray[np.bool_]
 Shape = tuple[int, ...]
-Rng = int | np.integer[Any] | np.random.Generator
 
 FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 
@@ -58,7 +57,7 @@ def check_options(causal: Any, scale: Any) -> None:
         check_real("scale", scale, "a number, or None for 1/sqrt(d_k)")
 
 
-def as_generator(rng: Any) -> np.random.Generator:
+def as_generator(rng: Any) -> "np.random.Generator":  # which is loaded only when it is used
     """The Generator of a seed, or the one given. Raises TypeError or ValueError for what is neither."""
     if isinstance(rng, np.random.Generator):
         return rng

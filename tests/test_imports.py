@@ -136,6 +136,11 @@ def test_the_library_reads_no_package_metadata() -> None:
     assert any("attention_lib" in name for name in opened), "the hook saw nothing"
 
 
+def test_random_numbers_are_loaded_only_when_they_are_drawn() -> None:
+    loaded = set(loaded_by("import attention_lib")) - set(loaded_by("import numpy"))
+    assert not [name for name in loaded if name.startswith("numpy.random")]
+
+
 def test_the_library_is_loaded_fast() -> None:
     """In CPU time under 1.25 times NumPy: medians of 15 fresh processes each, in turn."""
     costs: dict[str, list[float]] = {"import numpy": [], "import attention_lib": []}
