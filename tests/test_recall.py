@@ -14,7 +14,7 @@ import torch
 
 from attention_lib.recurrent import additive_attention
 from attention_lib.torch import recall
-from attention_lib.torch.modules import AdditiveAttention
+from attention_lib.torch.modules import AdditiveAttention, count_parameters
 from attention_lib.torch.recall import (
     CAREFUL,
     DEFAULT,
@@ -33,7 +33,6 @@ from attention_lib.torch.recall import (
     main,
     make,
     measure_parameters,
-    parameters,
     reach,
     stored,
     train_fixed,
@@ -233,7 +232,7 @@ def test_self_attention_knows_where_a_token_stands() -> None:
     x = torch.randn(2, 6, WIDTH)
     turned = torch.cat([x[:, :-1].flip(1), x[:, -1:]], 1)
     assert not torch.allclose(model(x), model(turned), atol=1e-4)
-    assert parameters(model) == sum(p.numel() for p in model.parameters())
+    assert count_parameters(model) == sum(p.numel() for p in model.parameters())
 
 
 def test_the_gradient_reaches_the_token_that_is_named() -> None:

@@ -12,14 +12,13 @@ from torch import Tensor, nn
 
 from attention_lib.positions import sinusoids
 from attention_lib.shapes import ShapeError
-from attention_lib.torch.modules import MultiHeadAttention
+from attention_lib.torch.modules import MultiHeadAttention, count_parameters
 from attention_lib.torch.transformer import (
     BASE,
     BIG,
     TABLE_3,
     Sizes,
     Transformer,
-    count_parameters,
     parameters_by_part,
     words_for,
 )

@@ -260,6 +260,11 @@ def check_words(name: str, tokens: Any, words: int) -> None:
         raise ValueError(f"{name} must be from 0 to {words - 1}: found {int(unknown[0])}")
 
 
+def count_parameters(module: nn.Module) -> int:
+    """How many numbers training can change; a matrix that is used twice is counted once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
 class AdditiveAttention(nn.Module):
     """Scores v · tanh(W_Q query + W_K key): a small network in place of the dot product.
 

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from ..encoder import WEIGHTS
 from .attention import sinusoids
-from .modules import AdditiveAttention, MultiHeadAttention
+from .modules import AdditiveAttention, MultiHeadAttention, count_parameters
 
 WIDTH = 32  # of an embedded token, in every model
 SYMBOLS, NOISE = 8, 8  # to be recalled, and to be ignored; one more token asks
@@ -152,11 +152,6 @@ def make(name: str, seed: int, *, tokens: int, answers: int) -> Recurrent | Self
         if start:
             model.start(start)
         return model
-
-
-def parameters(model: nn.Module) -> int:
-    """How many numbers training can change."""
-    return sum(p.numel() for p in model.parameters())
 
 
 # ---------------------------------------------------------------- two tasks
@@ -374,8 +369,8 @@ def measure_parameters() -> Rows:
     """The numbers of parameters, for the distances and for the pairs."""
     return {
         name: {
-            "distance": parameters(distance_model(name, 0)),
-            "pairs": parameters(make(name, 0, tokens=KEYS + VALUES + 1, answers=VALUES)),
+            "distance": count_parameters(distance_model(name, 0)),
+            "pairs": count_parameters(make(name, 0, tokens=KEYS + VALUES + 1, answers=VALUES)),
         }
         for name in DEFAULT + CAREFUL
     }

@@ -10,7 +10,13 @@ from torch.nn import functional as F
 
 from ..shapes import ShapeError, check_count, describe
 from .attention import check_tensor, padding_mask, sinusoids
-from .modules import FeedForward, MultiHeadAttention, Rng, as_generator, check_words
+from .modules import (
+    FeedForward,
+    MultiHeadAttention,
+    Rng,
+    as_generator,
+    check_words,
+)
 
 
 @dataclass(frozen=True)
@@ -176,11 +182,6 @@ def _padding(lengths: Tensor | None, memory: Tensor) -> Tensor | None:
     if len(mask) != len(memory):
         raise ShapeError(f"source_lengths must be (B,) with B {len(memory)}: found ({len(mask)},)")
     return mask
-
-
-def count_parameters(module: nn.Module) -> int:
-    """How many numbers training can change; a matrix that is used twice is counted once."""
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def parameters_by_part(sizes: Sizes) -> dict[str, int]:
