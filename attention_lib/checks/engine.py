@@ -33,6 +33,7 @@ class Exercise:
     trials: the number of cases.
     returns: the names of what is returned, if it is a tuple of arrays.
     keeps_dtype: a right answer that widens float32 to float64 is told so.
+    rtol: how far a right number may be off, as a share of the largest; more where a learner rounds.
     explain: `explain(case, output)` says what can be seen in an output of the right shape that no
         known mistake gives; "" if nothing can.
     """
@@ -44,6 +45,7 @@ class Exercise:
     trials: int = 6
     returns: tuple[str, ...] = ()
     keeps_dtype: bool = False
+    rtol: float = RTOL
     explain: Callable[[Case, Array], str] | None = None
 
     def cases(self, seed: int) -> list[Case]:
@@ -99,7 +101,8 @@ def diagnose(
     with np.errstate(all="ignore"):
         rights = rights or [exercise.reference(*case) for case in inputs]
         fits = [
-            one is not None and _agree(one, two) for one, two in zip(outputs, rights, strict=True)
+            one is not None and _agree(one, two, exercise.rtol)
+            for one, two in zip(outputs, rights, strict=True)
         ]
         if all(fits):
             return Diagnosis(ok=True)
@@ -170,7 +173,7 @@ def _reproduces(
         expected = exercise.reference(*case, **settings)
     except ValueError:
         return output is None  # a mistake that fits only square shapes fails on the others
-    return output is not None and _agree(output, expected)
+    return output is not None and _agree(output, expected, exercise.rtol)
 
 
 def parts(output: Output) -> tuple[Array, ...]:
@@ -178,19 +181,19 @@ def parts(output: Output) -> tuple[Array, ...]:
     return output if isinstance(output, tuple) else (output,)
 
 
-def _agree(found: Output, expected: Output) -> bool:
+def _agree(found: Output, expected: Output, rtol: float) -> bool:
     pairs = list(zip(parts(found), parts(expected), strict=False))
-    return len(parts(found)) == len(parts(expected)) and all(_close(*pair) for pair in pairs)
+    return len(parts(found)) == len(parts(expected)) and all(_close(*pair, rtol) for pair in pairs)
 
 
-def _close(found: Array, expected: Array) -> bool:
+def _close(found: Array, expected: Array, rtol: float) -> bool:
     """Equal shapes and kinds, and differences small against the largest expected entry."""
     if expected.dtype.kind == "b":
         return found.dtype.kind == "b" and np.array_equal(found, expected)
     if found.shape != expected.shape or found.dtype.kind not in "iuf":
         return False
     size = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
-    near = np.abs(found - expected) <= ATOL + RTOL * size
+    near = np.abs(found - expected) <= ATOL + rtol * size
     # A mistake may give infinity or NaN; what is right never does.
     return bool(np.all(near | (found == expected) | (np.isnan(found) & np.isnan(expected))))
 
@@ -215,7 +218,9 @@ def _fault(
         return f"The result has {len(found)} parts, expected {len(expected)}, {where}"
     names = [f"The array {name}" for name in exercise.returns] or ["The result"]
     what, one, other = next(
-        triple for triple in zip(names, found, expected, strict=True) if not _close(*triple[1:])
+        triple
+        for triple in zip(names, found, expected, strict=True)
+        if not _close(*triple[1:], exercise.rtol)
     )
     if exercise.explain is not None and one.shape == other.shape and one.dtype.kind == "f":
         explained = exercise.explain(case, one)
