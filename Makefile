@@ -19,7 +19,8 @@ empty :=
 space := $(empty) $(empty)
 more := $(if $(strip $(EXTRAS)),$(comma)$(subst $(space),$(comma),$(strip $(EXTRAS))))
 study := $(VENV)/.installed-study$(more)
-tested := $(VENV)/.installed-study,test,book$(more)
+tested := $(VENV)/.installed-study,test,book,teach$(more)
+taught := $(VENV)/.installed-study,teach$(more)
 built := $(VENV)/.installed-study,book$(more)
 site := book/_build/html
 py := $(VENV)/bin/python
@@ -28,7 +29,7 @@ alone := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab read book test test-slow notebooks bench clean
+.PHONY: help lab read teach book test test-slow notebooks bench clean
 
 help:  ## show this text
 	@echo 'The commands of this book:'
@@ -51,6 +52,9 @@ book: $(built)  ## build the site into book/_build/html, from the stored outputs
 
 read: book  ## build the site and serve it on this machine
 	@$(py) -m book.serve $(site)
+
+teach: $(taught)  ## install what the assignments need, and list their commands
+	@$(py) -m assignments --help
 
 test: $(tested)  ## run every check: style, types, tests, each chapter (about ten minutes)
 	@mkdir -p build

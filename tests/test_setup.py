@@ -156,12 +156,12 @@ def test_extras_and_stamps(tmp_path: Path) -> None:
     assert installs("lab", "ARGS=--no-browser") == [".[study]"]
     assert "/lab/tree/chapters/00_start_here.ipynb --no-browser" in log.read_text("utf-8")
     assert installs("lab") == []
-    assert installs("test") == [".[study,test,book]"]
+    assert installs("test") == [".[study,test,book,teach]"]
     assert installs("test", "notebooks", "bench") == []
-    assert installs("test", "EXTRAS=triton other") == [".[study,test,book,triton,other]"]
-    later = (venv / ".installed-study,test,book").stat().st_mtime + 10
+    assert installs("test", "EXTRAS=triton other") == [".[study,test,book,teach,triton,other]"]
+    later = (venv / ".installed-study,test,book,teach").stat().st_mtime + 10
     os.utime(folder / "constraints.txt", (later, later))
-    assert installs("test") == [".[study,test,book]"]
+    assert installs("test") == [".[study,test,book,teach]"]
 
 
 def test_make_test_runs_every_check() -> None:
