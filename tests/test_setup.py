@@ -221,7 +221,7 @@ def test_ci_run_is_a_program_that_parses() -> None:
     path = ROOT / ".ci" / "run"
     assert os.access(path, os.X_OK)
     subprocess.run(["bash", "-n", path], check=True)
-    assert re.search(r"(?m)^make test$", path.read_text(encoding="utf-8"))
+    assert re.search(r"(?m)^make test EXTRAS=gpu$", path.read_text(encoding="utf-8"))
 
 
 def test_nothing_here_names_an_index_or_a_folder_of_one_machine() -> None:

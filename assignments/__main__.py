@@ -1,0 +1,148 @@
+"""The commands of an assignment, from the source to the marks; `assignments/README.md` is their guide."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .tasks import NAMES
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status, 1 with one sentence on standard error if it cannot."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except (OSError, ValueError, RuntimeError) as error:
+        print(f"{options.command}: {error}", file=sys.stderr)
+        return 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands, in the order in which a week asks for them."""
+    whole = argparse.ArgumentParser(
+        prog="python -m assignments",
+        description="Give out the assignments, mark them and send the marks. The guide is assignments/README.md.",
+    )
+    whole.add_argument(
+        "--course",
+        type=Path,
+        default=Path("course"),
+        help="the folder of the course, made where it is missing (default: course)",
+    )
+    commands = whole.add_subparsers(dest="command", required=True, metavar="command")
+
+    def add(name: str, run: Command, does: str, *, many: bool = False) -> argparse.ArgumentParser:
+        one = commands.add_parser(name, help=does, description=does)
+        if many:
+            one.add_argument(
+                "names", nargs="*", metavar="name", help=f"of {', '.join(NAMES)}; default all"
+            )
+        else:
+            one.add_argument("name", choices=NAMES)
+        one.set_defaults(run=run)
+        return one
+
+    add("release", _build, "make the notebooks for students", many=True)
+    add("study", _build, "make notebooks for study without marks", many=True)
+    add("solution", _build, "make the solutions, executed", many=True)
+    collect = add("collect", _collect, "take in what students handed in")
+    collect.add_argument("sources", nargs="+", type=Path, help="zips, folders or notebooks")
+    collect.add_argument(
+        "--pattern", help="regular expression of a file's name, with a group `student`"
+    )
+    doctor = add("doctor", _doctor, "say what is broken in the submissions")
+    doctor.add_argument("--mend", action="store_true", help="and mend it")
+    grade = add("grade", _grade, "mark the submissions")
+    grade.add_argument(
+        "--student", action="append", default=[], help="only this one; may be repeated"
+    )
+    grade.add_argument("--seed", type=int, help="of the inputs (default: drawn once, then kept)")
+    grade.add_argument("--workers", type=int, help="submissions at once (default: processors)")
+    grade.add_argument(
+        "--unsandboxed",
+        action="store_true",
+        help="run students' code without bubblewrap, at your risk",
+    )
+    add("report", _report, "say which mistakes were made how often")
+    add("feedback", _feedback, "make a page for each student")
+    export = add("export", _export, "write the marks for another system")
+    export.add_argument("--to", choices=("canvas", "moodle", "gradescope"), required=True)
+    export.add_argument(
+        "--roster", type=Path, help="the list of students exported from it, to be filled in"
+    )
+    return whole
+
+
+def _build(options: argparse.Namespace) -> int:
+    from . import course
+
+    for name in options.names or NAMES:
+        if name not in NAMES:
+            raise ValueError(f"no assignment is called {name}; there are {', '.join(NAMES)}")
+        print(getattr(course, options.command)(options.course, name))
+    return 0
+
+
+def _collect(options: argparse.Namespace) -> int:
+    from .collect import collect
+
+    collect(options.course, options.name, options.sources, options.pattern)
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from .doctor import doctor
+
+    doctor(options.course, options.name, mend=options.mend)
+    return 0
+
+
+def _grade(options: argparse.Namespace) -> int:
+    from .course import grade
+
+    graded = grade(
+        options.course,
+        options.name,
+        seed=options.seed,
+        students=options.student,
+        sandboxed=not options.unsandboxed,
+        workers=options.workers,
+    )
+    print(f"{len(graded.marked)} marked, {len(graded.failed)} not.")
+    for student, reason in graded.failed.items():
+        print(f"  {student}: {reason}")
+    return int(bool(graded.failed))
+
+
+def _report(options: argparse.Namespace) -> int:
+    from .report import report
+
+    for path in report(options.course, options.name)[:2]:
+        print(path)
+    return 0
+
+
+def _feedback(options: argparse.Namespace) -> int:
+    from .feedback import feedback
+
+    print(f"{len(feedback(options.course, options.name))} pages in {options.course / 'feedback'}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from .export import export
+
+    for path in export(
+        options.course, options.name, options.to, options.roster, column=options.column
+    ):
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

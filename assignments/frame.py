@@ -1,0 +1,98 @@
+"""nbgrader's converters and gradebook inside this process, with the settings of a course."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbgrader.api import Gradebook
+from nbgrader.converters.base import BaseConverter
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from .grader.plugin import configure
+
+
+class NbGraderError(RuntimeError):
+    """nbgrader refused; the message is its reason."""
+
+
+@contextlib.contextmanager
+def converting(
+    course: Path, name: str, kind: type[BaseConverter], *, student: str
+) -> Iterator[BaseConverter]:
+    """One of nbgrader's converters for one student's assignment, which replaces what is there.
+
+    Inside, an error of nbgrader's becomes NbGraderError with the reason that it logged.
+    """
+    config = settings(course)
+    log = logging.Logger("nbgrader", logging.ERROR)
+    reasons = _Reasons()
+    log.addHandler(reasons)
+    directory = CourseDirectory(config=config, assignment_id=name, student_id=student)
+    with _environment():
+        converter = kind(coursedir=directory, config=config, log=log)
+        converter.force = True
+        try:
+            yield converter
+        except Exception as error:
+            raise NbGraderError(" ".join((reasons.first or str(error)).split())) from error
+
+
+def settings(course: Path) -> Config:
+    """The settings of nbgrader: ours, then those of the course's own nbgrader_config.py."""
+    config = Config()
+    configure(config)
+    config.merge(PyFileConfigLoader("nbgrader_config.py", str(course)).load_config())
+    config.CourseDirectory.root = str(course.resolve())
+    return config
+
+
+class OneFolder(BaseConverter):  # type: ignore[misc]
+    """For a converter: exactly the folder of its student; nbgrader would take names as patterns."""
+
+    def init_notebooks(self) -> None:
+        """Take the one notebook that is called like the assignment."""
+        name = self.coursedir.assignment_id
+        folder = self._format_source(name, self.coursedir.student_id)
+        notebook = os.path.join(folder, f"{name}.ipynb")
+        if os.path.islink(notebook) or not os.path.isfile(notebook):
+            raise FileNotFoundError(f"There is no notebook {name}.ipynb in {folder}.")
+        self.assignments = {folder: [notebook]}
+
+
+class _Reasons(logging.Handler):
+    """Keeps the first error that nbgrader logged with a traceback."""
+
+    first = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        lines = record.getMessage().strip().splitlines()
+        if not self.first and lines and lines[0].startswith("Traceback"):
+            self.first = lines[-1]
+
+
+@contextlib.contextmanager
+def _environment() -> Iterator[None]:
+    """nbgrader calls `alembic` by its bare name, and warns of its own old habits."""
+    path = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), path])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        os.environ["PATH"] = path
+
+
+@contextlib.contextmanager
+def gradebook(course: Path) -> Iterator[Gradebook]:
+    """The gradebook of the course, open."""
+    with _environment(), Gradebook(CourseDirectory(config=settings(course)).db_url) as book:
+        yield book

@@ -1,0 +1,274 @@
+"""Marks: from the notebooks of a course to one file of marks for each student."""
+
+import hashlib
+import json
+import os
+import secrets
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from tqdm import tqdm
+
+from attention_lib.checks import Diagnosis, diagnose
+
+from ..shelf import submission, write
+from ..tasks import Assignment, Task, assignments
+from . import sandbox
+from .flags import flags
+from .sandbox import Outcome, SandboxMissing, run
+from .troubles import LONGEST_LINE, plain
+
+SOURCES = Path(__file__).resolve().parent.parent / "sources"
+CHECK = "-check"
+LARGEST = 20 << 20  # bytes of a notebook; with pictures they have a few hundred thousand
+ENDS = {
+    "time": "did not finish in {seconds:g} s.",
+    "memory": f"took more than {sandbox.MEMORY >> 30} GB of memory.",
+    "processes": f"started more than {sandbox.PROCESSES} processes.",
+    "output": f"gave more than {sandbox.WRITTEN >> 20} MB of results.",
+    "garbled": "wrote something else where its results go.",
+    "crashed": "ended Python before there was a result.",
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one question earns, and why.
+
+    settings: the wrong settings that explain a wrong answer. advice: for the student. flags: what
+    the instructor may want to look at; it costs nothing.
+    """
+
+    question: str
+    points: float
+    out_of: float
+    settings: dict[str, str]
+    advice: str
+    flags: tuple[str, ...]
+
+
+def grade_notebook(
+    notebook: NotebookNode,
+    assignment: Assignment,
+    *,
+    seed: int,
+    student: str,
+    sandboxed: bool = True,
+    slot: int = 0,
+    seconds: float = sandbox.SECONDS,
+    points: Mapping[str, float] | None = None,
+) -> list[Mark]:
+    """A mark for each task of the assignment, whatever the notebook holds.
+
+    seed: the inputs are drawn from it. points: of each question, those of our source if None.
+    Raises SandboxMissing if nothing could be marked.
+    """
+    worth = points_of(SOURCES / f"{assignment.name}.ipynb") if points is None else points
+    checks = {f"{task.name}{CHECK}" for task in assignment.tasks}
+    cells = list(_code(notebook, checks))
+    found = flags(cells)
+    student = unicodedata.normalize("NFC", student)  # a file system may take an é apart
+    marks: list[Mark] = []
+    outcome = None
+    for task in assignment.tasks:
+        cases = task.cases(seed, student)
+        if (
+            outcome is None or outcome.how != "time" or not outcome.cell
+        ):  # else it will happen again
+            outcome = run(cells, task, cases, seconds=seconds, sandboxed=sandboxed, slot=slot)
+        ok, settings, advice = _judged(
+            task, cases, outcome, student, _ending(outcome, cells, seconds)
+        )
+        out_of = worth[task.name]
+        marks.append(Mark(task.name, out_of if ok else 0.0, out_of, settings, advice, found))
+    return marks
+
+
+def grade_batch(
+    course: Path,
+    name: str,
+    *,
+    seed: int | None = None,
+    students: Sequence[str] = (),
+    sandboxed: bool = True,
+    workers: int = os.cpu_count() or 1,
+) -> list[Path]:
+    """Mark what lies in COURSE/submitted, into COURSE/grading/<name>/<student>.json, one a student.
+
+    seed: None draws one once and keeps it in COURSE/grading/<name>/seed.json. students: all if
+    empty. A notebook that cannot be read gets no points and a remark.
+
+    Raises KeyError for an assignment that there is not, ValueError for a student who handed nothing
+    in, SandboxMissing if nothing could be marked.
+    """
+    assignment = assignments()[name]
+    present = sorted(
+        path.parent.name for path in course.glob(f"submitted/*/{name}") if path.is_dir()
+    )
+    absent = sorted({*students} - {*present})
+    if absent:
+        raise ValueError(f"nothing of {name} was handed in by {', '.join(absent)}")
+    if "seed" in present:
+        raise ValueError("no student can be called seed: that file holds the seed")
+    source = course / "source" / name / f"{name}.ipynb"
+    worth = points_of(source if source.is_file() else SOURCES / f"{name}.ipynb")
+    drawn = _kept_seed(course / "grading" / name / "seed.json") if seed is None else seed
+    slots: SimpleQueue[int] = SimpleQueue()
+    for slot in range(workers):
+        slots.put(slot)
+
+    def one(student: str) -> Path:
+        slot = slots.get()
+        try:
+            return _grade_file(course, assignment, student, drawn, worth, sandboxed, slot)
+        finally:
+            slots.put(slot)
+
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [pool.submit(one, student) for student in students or present]
+        try:
+            for job in tqdm(as_completed(jobs), total=len(jobs), desc=name, unit="student"):
+                job.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+        return [job.result() for job in jobs]
+
+
+def points_of(source: Path) -> dict[str, float]:
+    """The points of each automatically marked question of a source notebook."""
+    notebook = nbformat.read(source, as_version=4)  # type: ignore[no-untyped-call]
+    cells = [cell.metadata.get("nbgrader", {}) for cell in notebook.cells]
+    return {
+        cell["grade_id"].removesuffix(CHECK): float(cell["points"])
+        for cell in cells
+        if cell.get("grade") and cell["grade_id"].endswith(CHECK)
+    }
+
+
+def _grade_file(
+    course: Path,
+    assignment: Assignment,
+    student: str,
+    seed: int,
+    worth: Mapping[str, float],
+    sandboxed: bool,
+    slot: int,
+) -> Path:
+    """Mark one student's file and write the marks down."""
+    name = assignment.name
+    notebook, digest, remark = _read(submission(course, name, student))
+    marks = [Mark(task.name, 0.0, worth[task.name], {}, remark, ()) for task in assignment.tasks]
+    if notebook is not None:
+        try:
+            marks = grade_notebook(
+                notebook,
+                assignment,
+                seed=seed,
+                student=student,
+                sandboxed=sandboxed,
+                slot=slot,
+                points=worth,
+            )
+        except SandboxMissing:
+            raise
+        except Exception as error:  # the batch goes on, whatever somebody thought of
+            remark = f"It could not be marked: {type(error).__name__}: {error}"[:300]
+    record = {
+        "student": student,
+        "assignment": name,
+        "seed": seed,
+        "notebook sha256": digest,
+        "questions": [asdict(mark) for mark in marks],
+        "remark": remark,
+    }
+    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    path = course / "grading" / name / f"{student}.json"
+    return write(path, text.encode("utf-8", "backslashreplace"))
+
+
+def _read(path: Path) -> tuple[NotebookNode | None, str, str]:
+    """A student's notebook, the sum over its bytes, and why there is none."""
+    if not path.is_file() or path.is_symlink():
+        return None, "", "There is no notebook."
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    size = path.stat().st_size
+    if not size:
+        return None, digest, "The file is empty."
+    if size > LARGEST:
+        return None, digest, f"The file is larger than {LARGEST >> 20} MB, so it was not read."
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
+        return None, digest, "The file is not a notebook."
+    return NotebookNode(found), digest, ""  # type: ignore[no-untyped-call]
+
+
+def _code(notebook: NotebookNode, checks: set[str]) -> Iterator[str]:
+    """The source of each code cell that is a student's to write; a notebook may hold anything."""
+    for cell in notebook.get("cells") or []:
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+            continue
+        metadata = cell.get("metadata")
+        about = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        if isinstance(about, dict) and about.get("grade_id") in checks:
+            continue
+        source = cell.get("source")
+        lines = source if isinstance(source, list) else [source]
+        yield "".join(line for line in lines if isinstance(line, str))
+
+
+def _judged(
+    task: Task, cases: Sequence[Any], outcome: Outcome, student: str, ending: str
+) -> tuple[bool, dict[str, str], str]:
+    """Whether an answer is right, its wrong settings, and the advice."""
+    if ending:
+        return False, {}, ending
+    trouble = next(filter(None, outcome.troubles), "")
+    if all(output is None for output in outcome.outputs):
+        diagnosis = Diagnosis(ok=False, advice="There is no output.")
+    else:
+        diagnosis = diagnose(task.exercise, cases, outcome.outputs, troubles=outcome.troubles)
+    changed = " and ".join(outcome.changed)
+    effects = f"You changed {changed} in place: work on a copy." if changed else ""
+    if diagnosis.ok:
+        return not effects, {}, f"The values are right. {effects}" if effects else "Correct."
+    advice = diagnosis.advice if diagnosis.settings or not trouble else trouble
+    sentences = (advice, effects, _other_numbers(task, outcome, student))
+    return False, diagnosis.settings, " ".join(filter(None, sentences))
+
+
+def _ending(outcome: Outcome, cells: Sequence[str], seconds: float) -> str:
+    """How the process came to its end before there was an answer, "" if there is one."""
+    if outcome.how == "finished":
+        return ""
+    begins = cells[outcome.cell - 1].strip().split("\n")[0] if outcome.cell else ""
+    who = f"The cell that begins with `{plain(begins, LONGEST_LINE)}`" if outcome.cell else "It"
+    return f"{who} {ENDS[outcome.how].format(seconds=seconds)}"
+
+
+def _other_numbers(task: Task, outcome: Outcome, student: str) -> str:
+    """A remark if the notebook draws the numbers of somebody else."""
+    named = unicodedata.normalize("NFC", outcome.student)
+    if task.numbers is None or named == student:
+        return ""
+    return (
+        f"STUDENT is {named!r} in the notebook, and it is marked with the numbers of {student!r}."
+    )
+
+
+def _kept_seed(path: Path) -> int:
+    """The seed of an assignment, drawn when it is first needed."""
+    if not path.is_file():
+        write(path, json.dumps({"seed": secrets.randbits(63)}).encode())
+    return int(json.loads(path.read_bytes())["seed"])

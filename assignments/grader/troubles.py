@@ -1,0 +1,135 @@
+"""Sentences on why a case has no output, from the reports of a driver that nobody trusts."""
+
+import re
+from collections.abc import Sequence
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+
+from attention_lib.checks import Exercise
+from attention_lib.checks.engine import Case
+from attention_lib.checks.hints import hint
+
+LONGEST_LINE, LONGEST_MESSAGE, LONGEST_NAME = 100, 200, 60
+
+
+def trouble(report: Any, exercise: Exercise, case: Case, cells: Sequence[str], errors: Any) -> str:
+    """Why a case has no output: one to three sentences, "" if the report says nothing sensible.
+
+    report: what the driver says of the case. errors: what it says of the cells that failed.
+    """
+    kind = _get(report, "kind", str)
+    if kind == "raised":
+        return _raised(report, exercise, case, cells)
+    if kind == "blank":
+        return "It is not written yet."
+    if kind == "missing":
+        names = [_name(name) for name in _get(report, "names", list)[:5]]
+        return " ".join([_missing(exercise, names), *_failed_cell(exercise, cells, errors)])
+    return _misfit(report, exercise) if kind == "misfit" else ""
+
+
+def changed(report: Any, exercise: Exercise) -> list[str]:
+    """The names of the arguments that the function changed in place."""
+    names = dict(enumerate(exercise.names()))
+    found = _get(report, "changed", list)
+    return [names[at] for at in found if isinstance(at, int) and at in names]
+
+
+def plain(text: str, most: int) -> str:
+    """A student's text in one line, cut, without what a terminal or a page would act on."""
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text[: 10 * most])
+    printable = "".join(sign if sign.isprintable() else " " for sign in text)
+    return shorten(printable, most, placeholder=" …")
+
+
+def _get(report: Any, key: str, kind: type) -> Any:
+    """An entry of the right type, or an empty one."""
+    value = report.get(key) if isinstance(report, dict) else None
+    return value if isinstance(value, kind) else kind()
+
+
+def _name(value: object) -> str:
+    return plain(value, LONGEST_NAME) if isinstance(value, str) else "?"
+
+
+def _missing(exercise: Exercise, names: Sequence[str]) -> str:
+    if names == [exercise.name]:
+        return f"There is no function {exercise.name} in the notebook."
+    return f"There is no {' and no '.join(names)} in the notebook."
+
+
+def _failed_cell(exercise: Exercise, cells: Sequence[str], errors: Any) -> list[str]:
+    """What stopped the cell that should define the answer, or else the first that failed."""
+    found = [error for error in errors if isinstance(error, dict)] if errors else []
+    names = "|".join(map(re.escape, exercise.returns or (exercise.name,)))
+    for error in found:
+        number = _cell(error, cells)
+        if number is not None and re.search(rf"\b({names})\b", cells[number]):
+            return [_what_raised(error, cells, "Its cell raises")]
+    return [_what_raised(error, cells, "An earlier cell raises") for error in found[:1]]
+
+
+def _misfit(report: Any, exercise: Exercise) -> str:
+    types = [_name(name) for name in _get(report, "types", list)[:10]]
+    if exercise.returns and _get(report, "tuple", bool):
+        found = f"The result holds {len(types)} parts ({', '.join(types)})"
+    else:
+        found = f"The result is of type {', '.join(types[:1])}"
+    if not exercise.returns:
+        return f"{found}, expected one array of numbers."
+    return f"{found}, expected {len(exercise.returns)} arrays: {', '.join(exercise.returns)}."
+
+
+def _raised(report: Any, exercise: Exercise, case: Case, cells: Sequence[str]) -> str:
+    kind, message = (_get(report, key, str) for key in ("type", "message"))
+    if kind == "NotImplementedError" and "attention_lib" not in message:
+        return "It is not written yet."
+    if kind == "EOFError":
+        return "It waits for input, and nobody answers while it is marked."
+    code, product = _code(report, cells)
+    axes = max(map(np.ndim, case), default=0)
+    heads = dict(zip(exercise.names(), case, strict=False)).get("heads", 0)
+    sentences = (
+        _what_raised(report, cells, "It raises"),
+        f"This was for {exercise.shapes(case)}.",
+        hint(message, code, axes, heads if isinstance(heads, int) else 0, product),
+    )
+    return " ".join(filter(None, sentences))
+
+
+def _what_raised(report: Any, cells: Sequence[str], begin: str) -> str:
+    number, line = _cell(report, cells), _get(report, "line", int)
+    place = ""
+    if number is not None:
+        lines = cells[number].split("\n")
+        place = f" in line {line}" if 0 < line <= len(lines) else ""
+        text = plain(lines[line - 1], LONGEST_LINE) if place else ""
+        place += f", `{text}`" if text else ""
+    message = plain(_get(report, "message", str), LONGEST_MESSAGE).rstrip(".") or "no message"
+    return f"{begin} {_name(report.get('type'))}{place}: {message}."
+
+
+def _cell(report: Any, cells: Sequence[str]) -> int | None:
+    found = re.fullmatch(r"<cell (\d{1,6})>", _get(report, "file", str))
+    number = int(found[1]) if found else len(cells)
+    return number if number < len(cells) else None
+
+
+def _code(report: Any, cells: Sequence[str]) -> tuple[str, str]:
+    """The function's lines up to the one that raised, and the expression that raised."""
+    number = _cell(report, cells)
+    if number is None:
+        return "", ""
+    lines = cells[number].split("\n")
+    first, last = _get(report, "function", int), _get(report, "line", int)
+    place = _get(report, "place", list)
+    if len(place) != 4 or not all(isinstance(at, int) and at >= 0 for at in place):
+        return "\n".join(lines[max(first - 1, 0) : max(last, 0)]), ""
+    start, end, left, right = place
+    part = [line.encode(errors="replace") for line in lines[max(start - 1, 0) : end]] or [b""]
+    part[-1] = part[-1][:right]  # columns count bytes
+    part[0] = part[0][left:]
+    product = b"\n".join(part).decode(errors="replace")
+    return "\n".join(lines[max(first - 1, 0) : max(last, end)]), product

@@ -1,0 +1,496 @@
+"""The marks reach Canvas, Moodle and Gradescope, and the report counts mistakes without a name."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignments import picture, report
+from assignments.course import gradebook, make_course
+from assignments.export import export
+from assignments.report import ANOTHER, OTHERS, Mistake, Question, tally
+from assignments.roster import placed
+from assignments.scores import scores_of
+from assignments.sheet import Sheet, quoted, written
+from assignments.shelf import marks
+from assignments.tasks import assignments
+from tests.handins import course_with_release
+
+Mark = dict[str, Any]
+
+
+def mark(question: str, points: float, advice: str = "Correct.", **settings: str) -> Mark:
+    """One question's mark, as the grader writes it."""
+    return {
+        "question": question,
+        "points": points,
+        "out_of": 4.0,
+        "settings": settings,
+        "advice": advice,
+        "flags": [],
+    }
+
+
+def graded(course: Path, students: Mapping[str, list[Mark]], name: str = "pointing") -> Path:
+    """A course in which the sandbox has marked these students."""
+    folder = course / "grading" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "seed.json").write_text('{"seed": 1}')
+    for student, questions in students.items():
+        text = json.dumps({"student": student, "questions": questions}, ensure_ascii=False)
+        (folder / f"{student}.json").write_text(text, encoding="utf-8")
+    return course
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """Four students, marked by the sandbox alone."""
+    formula = "=cmd|' /C calc'!A0, \"quoted\""
+    return graded(
+        course_with_release(tmp_path / "course"),
+        {
+            "jdoe": [mark("double", 4.0), mark("halve", 0.0, formula)],
+            "doejim_77": [mark("double", 4.0), mark("halve", 3.5)],
+            "Zoé van Dam": [mark("double", 0.0, "No."), mark("halve", 0.0, "No.")],
+            "ghost": [mark("double", 4.0), mark("halve", 4.0)],
+        },
+    )
+
+
+def cells(path: Path) -> list[list[str]]:
+    """A CSV file as a spreadsheet reads it."""
+    return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+
+
+CANVAS = (
+    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Essay (12),Who looks where (345),Final Score\r\n"
+    "    Points Possible,,,,,10,20,(read only)\r\n"
+    '"Doe, Jane",11,S1,JDoe,"One, ""two""",7.50,,88\r\n'
+    '"Doe, Jim",77,S2,jim,One, 8 ,EX?,\r\n'
+    '"van Dam, Zoé",12,S3,zvd,One,"",3,\r\n'
+    '"Nobody, Else",13,S4,else,One,1,2,3\r\n'
+    "\r\n"
+)
+
+
+def roster(folder: Path, text: str, encoding: str = "utf-8") -> Path:
+    """A list of students as a file."""
+    path = folder / "roster.csv"
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_canvas_is_filled_in_and_the_rest_stays(
+    course: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("assignments.export._titles", lambda name: ["Who looks where", "pointing"])
+    (path,) = export(course, "pointing", "canvas", roster(tmp_path, CANVAS))
+    filled = (
+        CANVAS.replace('"",7.50,,88'[3:], "7.50,4,88")
+        .replace("EX?", "7.5")
+        .replace('"",3,', '"",0,')
+    )
+    assert path.read_bytes().decode() == filled
+    printed = capsys.readouterr().out
+    assert "3 of 4 students found" in printed
+    assert "ghost is not filled in: no row fits" in printed
+    assert "jdoe waits for a mark by hand: question-why" in printed
+
+
+def test_a_new_column_for_canvas_comes_last_with_its_points(course: Path, tmp_path: Path) -> None:
+    (path,) = export(course, "pointing", "canvas", roster(tmp_path, CANVAS), column="Week 1")
+    lines, before = path.read_bytes().decode().split("\r\n"), CANVAS.split("\r\n")
+    ends = [",Week 1", ",13", ",4", ",7.5", ",0", ",", "", ""]
+    assert lines == [line + end for line, end in zip(before, ends, strict=True)]
+
+
+def test_canvas_keeps_who_is_excused(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = roster(tmp_path, CANVAS.replace("EX?", "EX"))
+    (path,) = export(course, "pointing", "canvas", source, column="Who looks where")
+    assert cells(path)[3][6] == "EX"
+    assert "doejim_77 is not filled in: is excused" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Name,ID\r\nx,1\r\n", "no column Student"),
+        ("Student,pointing (1),pointing (2)\r\nx,1,2\r\n", "2 columns"),
+        ('Student,ID\r\n"x"y,1\r\n', "row 2 of the file has quotes"),
+        ('Student,ID\r\n"x,1\r\n', "quotes"),
+        ("", "no header"),
+    ],
+)
+def test_a_roster_that_is_none_is_refused(
+    course: Path, tmp_path: Path, text: str, reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        export(course, "pointing", "canvas", roster(tmp_path, text), column="pointing")
+    assert not (course / "export").exists()
+
+
+MOODLE = (
+    "Identifier,Full name,ID number,Email address,Status,Grade,Maximum Grade,Feedback comments\n"
+    "Participant 5,Jane Doe,x1,jdoe@uni.example,ok,,20.00,\n"
+    "Participant 77,Jim Doe,x2,j2@uni.example,ok,,20.00,\n"
+    'Participant 6,"Zoe\u0301 van Dam",x3,z@uni.example,ok,1.00,20.00,"old, text"\n'
+)
+
+
+def test_moodle_is_filled_in_with_comments(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (course / "grading/pointing/doejim_77.json").rename(course / "grading/pointing/Jim Doe_77.json")
+    (path,) = export(course, "pointing", "moodle", roster(tmp_path, MOODLE))
+    rows = cells(path)
+    assert [row[5] for row in rows] == ["Grade", "4", "7.5", "0"]
+    assert rows[1][7].splitlines()[:2] == [
+        "double: 4 of 4. Correct.",
+        "halve: 0 of 4. =cmd|' /C calc'!A0, \"quoted\"",
+    ]
+    assert rows[3][7] == "double: 0 of 4. No.\nhalve: 0 of 4. No.\nquestion-why: not marked yet."
+    assert [row[:5] for row in rows] == [row[:5] for row in csv.reader(io.StringIO(MOODLE))]
+    assert "Moodle's maximum is 20, ours 13." in capsys.readouterr().out
+
+
+def test_moodle_with_commas_in_its_numbers(course: Path, tmp_path: Path) -> None:
+    text = "Identifier;Full name;Bewertung;Maximum Grade\r\nTeilnehmer/in77;Jim Doe;;13,00\r\n"
+    (course / "grading/pointing/doejim_77.json").rename(course / "grading/pointing/Jim Doe_77.json")
+    (path,) = export(course, "pointing", "moodle", roster(tmp_path, text), column="Bewertung")
+    assert path.read_bytes().decode() == text.replace(";;", ";7,5;")
+    with pytest.raises(ValueError, match="no column Grade, but: Identifier, Full name, Bewertung"):
+        export(course, "pointing", "moodle", roster(tmp_path, text))
+
+
+def test_without_a_roster_new_files_are_made(course: Path) -> None:
+    (canvas,) = export(course, "pointing", "canvas", column="Week 1")
+    rows = cells(canvas)
+    assert rows[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Week 1"]
+    assert rows[1] == ["    Points Possible", "", "", "", "", "13"]
+    assert ["doejim", "77", "", "", "", "7.5"] in rows
+    assert ["jdoe", "", "", "jdoe", "", "4"] in rows
+    (moodle,) = export(course, "pointing", "moodle", column="x")
+    assert cells(moodle)[0] == ["ID number", "Grade", "Feedback"]
+    assert [row[:2] for row in cells(moodle)[1:]] == [
+        ["Zoé van Dam", "0"],
+        ["doejim_77", "7.5"],
+        ["ghost", "8"],
+        ["jdoe", "4"],
+    ]
+
+
+def test_gradescope_gets_one_file_for_each(course: Path) -> None:
+    paths = export(course, "pointing", "gradescope", column="x")
+    assert [path.parent.name for path in paths] == ["Zoé van Dam", "doejim_77", "ghost", "jdoe"]
+    found = json.loads(paths[1].read_text(encoding="utf-8"))
+    assert found["score"] == 7.5
+    assert found["output"] == "Not marked yet: question-why."
+    assert found["tests"][1] == {
+        "name": "halve",
+        "score": 3.5,
+        "max_score": 4.0,
+        "output": "Correct.",
+        "visibility": "visible",
+    }
+
+
+def test_what_cannot_be_exported_is_refused(tmp_path: Path, course: Path) -> None:
+    with pytest.raises(ValueError, match="not to blackboard"):
+        export(course, "pointing", "blackboard")
+    with pytest.raises(FileNotFoundError, match="nothing is marked"):
+        export(course_with_release(tmp_path / "other"), "pointing", "canvas", column="x")
+    (course / "grading/pointing/eve.json").write_text("{")
+    with pytest.raises(ValueError, match=r"eve\.json holds no marks"):
+        export(course, "pointing", "canvas", column="x")
+
+
+def test_the_gradebook_counts_where_there_is_one(course: Path) -> None:
+    """Manual points and extra points are in it, lateness costs, and one student is only in the sandbox."""
+    make_course(course)
+    with gradebook(course) as book:
+        book.add_assignment("pointing")
+        book.add_notebook("pointing", "pointing")
+        for question, kind, most in (
+            ("double-check", "code", 4),
+            ("halve-check", "code", 4),
+            ("question-why", "markdown", 5),
+        ):
+            book.add_grade_cell(question, "pointing", "pointing", max_score=most, cell_type=kind)
+        book.add_solution_cell("question-why", "pointing", "pointing")
+        for student in ("jdoe", "doejim_77", "Zoé van Dam"):
+            book.add_student(student)
+            submission = book.add_submission("pointing", student)
+            for grade in submission.notebooks[0].grades:
+                grade.auto_score = None if grade.name == "question-why" else 2.5
+                grade.needs_manual_grade = grade.auto_score is None
+                if student == "jdoe" and grade.auto_score is None:
+                    grade.manual_score, grade.extra_credit = 4.0, 0.5
+                    grade.needs_manual_grade = False
+            submission.notebooks[0].late_submission_penalty = 1.0 * (student == "doejim_77")
+            submission.notebooks[0].comments[0].manual_comment = "Good."
+        book.db.commit()
+    scores = {score.student: score for score in scores_of(course, "pointing")}
+    assert {student: (score.points, score.out_of) for student, score in scores.items()} == {
+        "jdoe": (9.5, 13.0),
+        "doejim_77": (4.0, 13.0),
+        "Zoé van Dam": (5.0, 13.0),
+        "ghost": (8.0, 13.0),
+    }
+    assert {student: score.open for student, score in scores.items()} == {
+        "jdoe": (),
+        "doejim_77": ("question-why",),
+        "Zoé van Dam": ("question-why",),
+        "ghost": ("question-why",),
+    }
+    lines = sorted(scores["jdoe"].said.splitlines())
+    assert lines[0] == "double: 2.5 of 4. Correct."
+    assert lines[2] == "question-why: 4.5 of 5. Good."
+
+
+PEOPLE = (
+    "Student,ID,SIS Login ID,Email\n"
+    '"Li, Bo",1,bli,bo.li@x.example\n'
+    '"Li, Bo",2,bli2,bo2@x.example\n'
+    '"Müller, Jörg",3,jm@x.example,jm@x.example\n'
+    '"李, 小明",4,xm,xm@y.example\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("student", "row"),
+    [
+        ("BLI", 1),
+        ("2", 2),
+        ("libo_2", 2),
+        ("bo.li", 1),
+        ("jm@x.example", 3),
+        ("mullerjorg_3", 3),
+        ("Jo\u0308rg Müller", 3),
+        ("李小明_4", 4),
+        ("Bo Li", "2 rows fit"),
+        ("libo_9", "2 rows fit"),
+        ("mueller_1", "no row fits"),
+        ("someone_2", "no row fits"),
+        ("", "no row fits"),
+    ],
+)
+def test_a_row_belongs_to_one_student_or_to_nobody(student: str, row: int | str) -> None:
+    rows, reasons = placed([student], Sheet(PEOPLE.encode()))
+    assert {**rows, **reasons} == {student: row}
+
+
+def test_two_hand_ins_of_one_person_are_told() -> None:
+    rows, reasons = placed(["bli", "libo_1", "xm"], Sheet(PEOPLE.encode()))
+    assert rows == {"xm": 4}
+    assert set(reasons.values()) == {"row 2 fits another hand-in too"}
+
+
+FORMULAS = ["=1", "+1", "-1", "@x", " =1", "\t=1", "\r=1", "\n=1", "＝1"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_ours_is_a_formula(text: str) -> None:
+    assert quoted(text).lstrip('"').startswith("'")
+    (row,) = csv.reader(io.StringIO(written([[text, "x"]]).decode(), newline=""))
+    assert row == [f"'{text}", "x"]
+
+
+def test_ordinary_cells_stay_as_they_are() -> None:
+    assert [quoted(text) for text in ("", "a-b", "1.5", "Zoé 李", "a,b", 'a"b')] == [
+        "",
+        "a-b",
+        "1.5",
+        "Zoé 李",
+        '"a,b"',
+        '"a""b"',
+    ]
+
+
+table = st.lists(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=5),
+        min_size=1,
+        max_size=4,
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(
+    table, st.sampled_from(",;\t"), st.sampled_from(["\r\n", "\n"]), st.booleans(), st.booleans()
+)
+def test_a_sheet_stays_byte_for_byte_and_reads_as_csv_does(
+    rows: list[list[str]], comma: str, end: str, mark: bool, every: bool
+) -> None:
+    file = io.StringIO(newline="")
+    titles = [f"title {number}" for number in range(max(2, *map(len, rows)))]
+    csv.writer(file, delimiter=comma, lineterminator=end, quoting=1 if every else 0).writerows(
+        [titles, *rows]
+    )
+    data = (("\ufeff" if mark else "") + file.getvalue()).encode()
+    sheet = Sheet(data)
+    assert sheet.to_bytes() == data
+    assert [sheet.header] == [titles]
+    for number, row in enumerate(rows, 1):
+        assert [sheet.text(number, at) for at in range(len(row))] == row
+    sheet.put(1, 1, "new")
+    assert sheet.text(1, 1) == "new"
+    assert sheet.text(1, 0) == rows[0][0]
+
+
+def test_a_cell_may_hold_lines() -> None:
+    sheet = Sheet(b'a,b\r\n"x\r\ny\rz","""q"""\rlast,')
+    assert [sheet.text(row, at) for row in (1, 2) for at in (0, 1)] == [
+        "x\r\ny\rz",
+        '"q"',
+        "last",
+        "",
+    ]
+
+
+def test_a_sheet_that_is_not_utf_8_stays_too() -> None:
+    data = "Student,ID\r\nZoé,1\r\n".encode("latin-1")
+    sheet = Sheet(data)
+    sheet.put(1, sheet.add("Points"), "3")
+    assert sheet.to_bytes() == "Student,ID,Points\r\nZoé,1,3\r\n".encode("latin-1")
+
+
+# --- the report
+
+SAID = {
+    "It is not written yet.": "It is not written.",
+    "There is no function double in the notebook. Its cell raises E.": "It is not written.",
+    "There is no predicted and no measured in the notebook.": "It is not written.",
+    "There is no output.": "It is not written.",
+    "Cell 3 of the code did not finish in 10 s.": "It was stopped",
+    "It took more than 2 GB of memory.": "It was stopped",
+    "It ended Python before there was a result.": "It was stopped",
+    "It raises TypeError in line 3, `x`: no message.": "It raised an error.",
+    "The values are right. You changed q in place: work on a copy.": "The values are right",
+    "The result has shape (3,), expected (5,), in case 1 of 6: q (3, 7).": "The result has another shape",
+    "The file is empty.": "The notebook could not be read.",
+    "The result is off by up to 0.3 in case 1.": ANOTHER,
+    "It is off. STUDENT is 'Zoé' in the notebook, and it is marked with the numbers of 'a'.": "The numbers",
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_wrong_answers_without_a_known_mistake_are_sorted(said: str) -> None:
+    (question,) = tally("another", [[mark("double", 0.0, said)]])
+    (mistake,) = question.mistakes
+    assert mistake.setting == ""
+    assert mistake.advice.startswith(SAID[said])
+    assert mistake.advice in (*OTHERS.values(), ANOTHER)
+    assert "Zoé" not in mistake.advice
+
+
+def batch(students: int) -> dict[str, list[Mark]]:
+    """Marks of a class: one in three is right; the names are to be found nowhere in a report."""
+    task = assignments()["pointing"].tasks[0]
+    known = [(knob, value) for knob, values in task.exercise.settings.items() for value in values]
+    answers = [mark(task.name, 4.0)]
+    answers += [
+        mark(task.name, 0.0, "Name9", **dict([made])) for made in (known[0], known[0], known[-1])
+    ]
+    answers += [
+        mark(task.name, 0.0, "Name9", **dict([known[0], known[-1]])),
+        mark(task.name, 0.0, "x"),
+    ]
+    return {f"Name{number}": [answers[number % 6]] for number in range(students)}
+
+
+@pytest.mark.parametrize("students", [0, 1, 300])
+def test_the_report_counts_and_names_nobody(tmp_path: Path, students: int) -> None:
+    course = graded(tmp_path, batch(students))
+    tasks = assignments()["pointing"].tasks
+    table, image, text = report.report(course, "pointing")
+    questions = {
+        one.name: one for one in tally("pointing", list(marks(course, "pointing").values()))
+    }
+    assert list(questions) == [task.name for task in tasks]
+    first = questions[tasks[0].name]
+    assert (first.right, first.of) == ({0: 0, 1: 1, 300: 50}[students], students)
+    rows = cells(table)
+    assert rows[0] == ["question", "what", "answers", "of", "share", "advice"]
+    svg = image.read_text(encoding="utf-8")
+    for content in (text, table.read_text(encoding="utf-8"), svg):
+        assert "Name" not in content.replace("Namespace", "")
+    if students == 300:
+        knob, values = next(iter(tasks[0].exercise.settings.items()))
+        value, advice = next(iter(values.items()))
+        assert [first.mistakes[0].setting, first.mistakes[0].count] == [f"{knob}: {value}", 150]
+        assert [tasks[0].name, f"{knob}: {value}", "150", "300", "0.500", advice] in rows
+        assert sum(one.count for one in first.mistakes if not one.setting) == 50
+        assert f"{tasks[0].name}: 50 of 300 right\n   150   50%  " in text
+    elif students == 0:
+        assert text == "Nothing of pointing is marked yet."
+        assert "Nothing is marked yet." in svg
+
+
+def test_the_picture_says_in_words_what_it_shows() -> None:
+    often = [Mistake(f"scale: {n}", f"You did {n}, <&> $x$. Do not.", 20 - n) for n in range(9)]
+    questions = [Question("double", 3, 100, tuple(often)), Question("halve", 0, 0, ())]
+    root = ElementTree.fromstring(picture.drawn("A & B", questions))
+    names = [child.tag.split("}")[1] for child in root][:2]
+    assert (root.get("role"), names) == ("img", ["title", "desc"])
+    assert root[0].text == "A & B: mistakes by question"
+    words = root[1].text or ""
+    assert words.startswith("double: 3 of 100 right. 20 times: You did 0, <&> $x$. 19 times: ")
+    assert "54 times: 4 rarer mistakes. halve: 0 of 0 right." in words
+    drawn = " ".join(
+        "".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")
+    )
+    for label in ("double", "You did 4, <&> $x$.", "4 rarer mistakes.", "20%", "halve"):
+        assert label in drawn
+    assert picture.drawn("A & B", questions) == picture.drawn("A & B", questions)
+
+
+def test_no_label_of_the_picture_runs_into_its_bar() -> None:
+    """Long names, and advice as long as the longest of any task."""
+    long = Mistake("a: b", "You do this " + "and W that " * 20 + "here. No.", 100)
+    questions = [Question("attention_" * 9, 3, 100, (long, Mistake("a: c", "Short. No.", 3)))]
+    settings = [
+        values.values()
+        for one in assignments().values()
+        for task in one.tasks
+        for values in task.exercise.settings.values()
+    ]
+    made = [Mistake("", advice, 1) for values in settings for advice in values]
+    made.sort(key=lambda one: -len(one.short))
+    questions += [Question("q", 1, 9, tuple(made[at : at + 6])) for at in range(0, 36, 6)]
+    figure = picture.figure("A title", questions)
+    figure.draw_without_rendering()
+    texts = figure.axes[0].texts
+    boxes = [text.get_window_extent() for text in texts]
+    for text, box in zip(texts[2:], boxes[2:], strict=True):
+        if text.get_horizontalalignment() == "left":
+            assert box.x1 < picture.LEFT * figure.dpi, text.get_text()
+        assert box.y0 > 0
+    labels = sorted(
+        (box.y0, box.y1)
+        for text, box in zip(texts, boxes, strict=True)
+        if text.get_horizontalalignment() == "left"
+    )
+    assert all(low[1] <= high[0] + 1 for low, high in pairwise(labels))
+
+
+def test_two_mistakes_with_one_sentence_are_told_apart() -> None:
+    made = tuple(Mistake(f"a: {name}", f"The same. {name}", 2) for name in "bc")
+    rows = picture.shown(Question("double", 0, 4, made))
+    assert [label for label, _, _ in rows] == ["The same. (a: b)", "The same. (a: c)"]

@@ -1,0 +1,561 @@
+"""The grader: every submission is contained and graded as it deserves, and nothing else changes."""
+
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+import attention_lib
+import figures
+from assignments.grader import grade, sandbox
+from assignments.grader.flags import flags
+from assignments.grader.grade import Mark, grade_batch, grade_notebook
+from assignments.grader.sandbox import Outcome, SandboxMissing, run
+from assignments.grader.stub import member
+from assignments.tasks import Assignment, Task
+from attention_lib.checks import Exercise, diagnose, exercises
+from attention_lib.checks.engine import Array, Case
+from benchmarks import grading
+from tests.submissions import (
+    FAILING,
+    GUARDED,
+    HARMFUL,
+    HARMLESS,
+    OTHERS_RIGHT,
+    QUESTION,
+    REACHING,
+    RIGHT,
+    Failing,
+)
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+TASK = Task(exercises()[QUESTION])
+SLOT = 1000 + os.getpid()  # nobody else's processes count
+SEED = 11
+
+
+def doubled(n: int, *, predicted: str = "right") -> tuple[Array, Array]:
+    """The reference of a question with numbers of one's own."""
+    return np.asarray(2.0 * n if predicted == "right" else n), np.asarray(2.0 * n)
+
+
+def own_number(student: str) -> Case:
+    return (sum(student.encode()),)
+
+
+NUMBERS = Task(
+    Exercise(
+        name="doubled",
+        reference=doubled,
+        settings={"predicted": {"n": "You predicted n. It is twice that."}},
+        inputs=lambda rng, trial: (1,),
+        returns=("predicted", "measured"),
+        rtol=0.01,
+    ),
+    numbers=own_number,
+)
+ASSIGNMENT = Assignment("pointing", "A test", 1, 5, (TASK, NUMBERS))
+POINTS = {QUESTION: 4.0, "doubled": 3.0}
+
+
+def notebook(*cells: str) -> Any:
+    return new_notebook(cells=[new_code_cell(cell) for cell in cells])  # type: ignore[no-untyped-call]
+
+
+def marks(
+    *cells: str,
+    task: Task = TASK,
+    student: str = "ada",
+    sandboxed: bool = True,
+    seconds: float = 10,
+) -> Mark:
+    """The mark of one question."""
+    return grade_notebook(
+        notebook(*cells),
+        replace(ASSIGNMENT, tasks=(task,)),
+        seed=SEED,
+        student=student,
+        sandboxed=sandboxed,
+        slot=SLOT,
+        seconds=seconds,
+        points=POINTS,
+    )[0]
+
+
+def outcome(*cells: str, task: Task = TASK, seconds: float = 10.0) -> Outcome:
+    return run(cells, task, task.cases(SEED, "ada"), seconds=seconds, slot=SLOT)
+
+
+def number(expression: str) -> Any:
+    """What an expression gives inside the sandbox."""
+    found = outcome(f"def {QUESTION}(*case):\n    return {expression}").outputs[0]
+    assert isinstance(found, np.ndarray)
+    return found.item()
+
+
+def survivors() -> list[psutil.Process]:
+    """Processes of the sandbox that still run: children of ours or, as root, of its user."""
+    found = psutil.Process().children(recursive=True)
+    for process in psutil.process_iter():
+        try:
+            found += [process] if process.uids().real == sandbox.FIRST_USER + SLOT else []
+        except psutil.Error:
+            continue
+    return [one for one in found if one.status() != psutil.STATUS_ZOMBIE]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file below a folder with its hash and the time of its last change."""
+    return {
+        str(path.relative_to(folder)): f"{path.stat().st_mtime_ns} "
+        + (hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "")
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@pytest.fixture
+def canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home directory with a course in it; whatever a test runs, it stays as it is."""
+    home = tmp_path / "home"
+    for name in ("source/pointing/pointing.ipynb", "gradebook.db", "submitted/eve/secret.ipynb"):
+        (home / "course" / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / "course" / name).write_text(f"{name}: nobody's business", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    before = contents(home)
+    yield home
+    assert contents(home) == before
+    assert survivors() == []
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A server on this machine that nobody may reach."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.05)
+        yield server
+
+
+def reaching(name: str, home: Path, server: socket.socket) -> str:
+    return REACHING[name].format(
+        secret=home / "course" / "gradebook.db",
+        folder=home / "course",
+        port=server.getsockname()[1],
+        process=os.getpid(),
+    )
+
+
+@pytest.mark.parametrize("name", REACHING)
+def test_nothing_outside_is_in_reach(name: str, canary: Path, listener: socket.socket) -> None:
+    mark = marks(reaching(name, canary, listener), GUARDED)
+    assert (mark.points, mark.advice) == (4.0, "Correct.")
+    with pytest.raises(TimeoutError):
+        listener.accept()
+
+
+@pytest.mark.parametrize("name", REACHING)
+def test_without_a_sandbox_the_same_attack_succeeds(
+    name: str, tmp_path: Path, listener: socket.socket
+) -> None:
+    """So the attack would be seen if the sandbox let it through."""
+    (tmp_path / "course").mkdir()
+    (tmp_path / "course" / "gradebook.db").write_text("marks", encoding="utf-8")
+    assert marks(reaching(name, tmp_path, listener), GUARDED, sandboxed=False).points == 0
+
+
+INSIDE = {**HARMLESS, **HARMFUL}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_what_is_tried_inside_stays_inside(name: str, canary: Path) -> None:
+    mark = marks(INSIDE[name], GUARDED)
+    assert (mark.points, mark.advice) == (4.0, "Correct.")
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_harmless_ones_without_a_sandbox(name: str) -> None:
+    if name != "kills its parent":
+        assert marks(HARMLESS[name], GUARDED, sandboxed=False).points == 4
+
+
+@pytest.mark.parametrize("case", FAILING, ids=lambda case: case.name)
+def test_what_comes_to_nothing_is_told_why(case: Failing, canary: Path) -> None:
+    mark = marks(case.code, seconds=case.seconds)
+    assert mark.points == 0
+    assert case.says in mark.advice
+    assert len(mark.advice) < 700
+    assert mark.advice.isprintable()
+
+
+@pytest.mark.parametrize("name", OTHERS_RIGHT)
+def test_other_right_answers(name: str, canary: Path) -> None:
+    assert marks(OTHERS_RIGHT[name]).advice == "Correct."
+
+
+def test_a_mistake_is_named() -> None:
+    mark = marks(RIGHT.replace(" / np.sqrt(q.shape[-1])", ""))
+    assert mark.settings == {"scale": "none"}
+
+
+def test_rights_are_gone() -> None:
+    status = "open('/proc/self/status').read()"
+    for line in ("CapPrm", "CapEff", "CapAmb"):
+        assert number(f"int({status}.split('{line}:')[1].split()[0], 16)") == 0
+    assert number(f"int({status}.split('NoNewPrivs:')[1].split()[0])") == 1
+    expected = sandbox.FIRST_USER + SLOT if os.geteuid() == 0 else os.getuid()
+    assert number("__import__('os').getuid()") == expected
+    assert number("len(__import__('os').getgroups())") <= (0 if os.geteuid() == 0 else 1)
+
+
+def test_processes_are_limited_before_anybody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "PAUSE", 60)
+    forks = """
+import os, time
+def scaled_dot_product_attention(*case):
+    for count in range(1000):
+        try: child = os.fork()
+        except OSError: return count
+        if not child: time.sleep(60)
+    return count
+"""
+    found = outcome(forks).outputs[0]
+    assert isinstance(found, np.ndarray)
+    assert 8 < found.item() < 2 * sandbox.PROCESSES
+    assert survivors() == []
+
+
+def test_old_kernels_count_what_runs_elsewhere_too() -> None:
+    assert sandbox._processes_allowed("6.1.0-18-amd64", root=False) == 2 * sandbox.PROCESSES
+    assert sandbox._processes_allowed("5.4.0", root=True) == 2 * sandbox.PROCESSES
+    assert sandbox._processes_allowed("5.4.0", root=False) > 8 * sandbox.PROCESSES
+
+
+def test_only_what_is_needed_can_be_seen() -> None:
+    listed = outcome(
+        f"import os\ndef {QUESTION}(*case):\n    raise OSError(sorted(os.listdir('/')))"
+    )
+    for name in ("home", "srv", "var", "media", "mnt", "opt"):
+        assert f"'{name}'" not in listed.troubles[0]
+    assert "'tmp'" in listed.troubles[0]
+    assert number(f"__import__('os').path.exists({str(sandbox.REPOSITORY / 'assignments')!r})") == 0
+    assert number("len(__import__('os').listdir('/tmp'))") == 0
+    assert (
+        number("len([name for name in __import__('os').listdir('/proc') if name.isdigit()])") == 2
+    )
+
+
+def test_an_installed_copy_of_the_library_is_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = tmp_path / "site-packages"
+    for name in ("attention_lib", "figures", "assignments", "numbers_of_mine"):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "core.py").write_text("SEEN = 1", encoding="utf-8")
+    (packages / "clone" / "tests").mkdir(parents=True)
+    monkeypatch.setattr(sandbox, "REPOSITORY", packages / "clone")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(packages)])
+    sandbox._mounts.cache_clear()
+    try:
+        listing = f"__import__('os').listdir({str(packages)!r} + '/%s')"
+        assert number(f"len({listing % 'numbers_of_mine'})") == 1
+        for name in ("attention_lib", "figures", "assignments", "clone"):
+            assert number(f"len({listing % name})") == 0
+        assert number("__import__('numbers_of_mine.core').core.SEEN") == 1
+    finally:
+        sandbox._mounts.cache_clear()
+
+
+def test_without_bubblewrap_it_refuses_and_explains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxMissing, match=r"apt install bubblewrap.*--unsandboxed.*delete your"):
+        marks(RIGHT)
+    assert marks(RIGHT, sandboxed=False).points == 4
+
+
+def test_where_bubblewrap_may_do_nothing_it_refuses_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text(
+        "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"
+    )
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SandboxMissing, match=r"uid map: Permission denied.*--unsandboxed"):
+        marks(RIGHT)
+
+
+def test_numbers_of_ones_own() -> None:
+    n = own_number("ada")[0]
+    right = f"STUDENT = 'ada'\npredicted = {2 * n}\nmeasured = {2 * n + 0.1}"
+    assert marks(right, task=NUMBERS).points == 3
+    wrong = marks(f"STUDENT = 'ada'\npredicted = {n}\nmeasured = {2 * n}", task=NUMBERS)
+    assert (wrong.points, wrong.settings) == (0, {"predicted": "n"})
+    assert wrong.advice == "You predicted n. It is twice that."
+    other = marks(right, task=NUMBERS, student="bob")
+    assert other.points == 0
+    assert "STUDENT is 'ada' in the notebook" in other.advice
+    assert "the numbers of 'bob'" in other.advice
+    assert "no measured in" in marks("predicted = 1", task=NUMBERS).advice
+    assert "not written yet" in marks("predicted = measured = ...", task=NUMBERS).advice
+    assert "(int, str)" in marks("predicted = 1; measured = '2'", task=NUMBERS).advice
+
+
+def test_a_name_that_a_file_system_took_apart() -> None:
+    n = own_number("zoé")[0]
+    cell = f"STUDENT = 'zoé'\npredicted = measured = {2 * n}"
+    assert marks(cell, task=NUMBERS, student=unicodedata.normalize("NFD", "zoé")).points == 3
+
+
+@pytest.mark.parametrize("module", [attention_lib, figures], ids=lambda module: module.__name__)
+def test_every_name_can_be_imported_and_nothing_computes_attention(module: Any) -> None:
+    cell = f"from {module.__name__} import {', '.join(module.__all__)}\n"
+    assert marks(cell + RIGHT).points == 4
+    for name in ("attention", "tiled_attention", "MultiHeadAttention", "causal_mask"):
+        with pytest.raises(NotImplementedError):
+            member("attention_lib", name)()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_the_stubs_softmax_is_the_librarys() -> None:
+    scores = np.random.default_rng(3).normal(size=(3, 5, 7))
+    scores[:, 1], scores[0, 2, 3] = -np.inf, -np.inf
+    for axis in (-1, 1):
+        expected = attention_lib.softmax(scores, axis)
+        np.testing.assert_allclose(member("attention_lib", "softmax")(scores, axis), expected)
+
+
+def test_flags() -> None:
+    code = """
+import torch, os.path
+import torch.nn.functional as F
+from attention_lib import attention as a, softmax
+from attention_lib.checks import check
+from torch.nn import MultiheadAttention
+np.allclose = len
+F.scaled_dot_product_attention(q, k, v)
+"""
+    assert flags([code, "%time import subprocess"]) == (
+        "assigns to np.allclose",
+        "imports os",
+        "names subprocess",
+        "uses attention_lib.attention",
+        "uses attention_lib.softmax",
+        "uses scaled_dot_product_attention",
+        "uses torch.nn.MultiheadAttention",
+    )
+    assert flags([RIGHT, "from attention_lib.checks import check", "%matplotlib inline"]) == ()
+    assert flags(["(" * 100_000, "\0", "\ud800"]) == ()
+    assert marks("import os\n" + RIGHT).flags == ("imports os",)
+
+
+def test_cells_that_mark_are_not_run() -> None:
+    cell = new_code_cell("1 / 0")  # type: ignore[no-untyped-call]
+    cell.metadata["nbgrader"] = {"grade_id": f"{QUESTION}-check", "points": 1000}
+    odd: list[Any] = [None, 7, {}, {"cell_type": "code", "source": None, "metadata": 3}, cell]
+    odd += [new_markdown_cell("x = "), {"cell_type": "code", "source": [RIGHT, 3]}]  # type: ignore[no-untyped-call]
+    book = new_notebook()  # type: ignore[no-untyped-call]
+    book["cells"] = odd
+    assert list(grade._code(book, {f"{QUESTION}-check"})) == ["", RIGHT]
+
+
+# A batch
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A course with one assignment of two questions, and nothing handed in."""
+    checks = []
+    for name, points in POINTS.items():
+        check = new_code_cell()  # type: ignore[no-untyped-call]
+        check.metadata["nbgrader"] = {"grade": True, "grade_id": f"{name}-check", "points": points}
+        checks.append(check)
+    hand_in(tmp_path / "course", "source", json.dumps(new_notebook(cells=checks)).encode(), ".")  # type: ignore[no-untyped-call]
+    monkeypatch.setattr(grade, "assignments", lambda: {"pointing": ASSIGNMENT})
+    return tmp_path / "course"
+
+
+def hand_in(course: Path, student: str, data: bytes, under: str = "submitted") -> None:
+    path = course / under / student / "pointing" / "pointing.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def whole(student: str) -> bytes:
+    n = own_number(student)[0]
+    numbers = f"STUDENT = {student!r}\npredicted = measured = {2 * n}"
+    return json.dumps(notebook(RIGHT, numbers)).encode()
+
+
+def read(paths: Sequence[Path]) -> dict[str, Any]:
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+BROKEN = {
+    "nothing in it": (b"", "The file is empty."),
+    "not json": (b"\x89PNG \xff", "The file is not a notebook."),
+    "a list": (b"[]", "The file is not a notebook."),
+    "deep": (b"[" * 100_000, "The file is not a notebook."),
+    "cells of text": (b'{"cells": "print"}', "The file is not a notebook."),
+    "long number": (b"9" * 10_000, "The file is not a notebook."),
+}
+
+
+def test_a_batch_survives_every_notebook(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(grade, "LARGEST", 200_000)
+    for name, (data, _) in BROKEN.items():
+        hand_in(course, name, data)
+    hand_in(course, "huge", b"[" + b" " * 300_000)
+    names = ("zoé", "李 小龙", "an na", "o'hara")
+    for name in names:
+        hand_in(course, name, whole(name))
+    hand_in(
+        course, "odd", json.dumps({"cells": [None, {"cell_type": "code", "source": 3}]}).encode()
+    )
+    hand_in(course, "half", json.dumps({"cells": [new_code_cell("'\ud800'")]}).encode())  # type: ignore[no-untyped-call]
+    (course / "submitted" / "link" / "pointing").mkdir(parents=True)
+    (course / "submitted" / "link" / "pointing" / "pointing.ipynb").symlink_to("/etc/passwd")
+    found = read(grade_batch(course, "pointing", seed=SEED, workers=2))
+    assert len(found) == len(BROKEN) + 8
+    for name, (data, remark) in BROKEN.items():
+        assert found[name]["remark"] == remark
+        assert found[name]["notebook sha256"] == hashlib.sha256(data).hexdigest()
+        assert [mark["points"] for mark in found[name]["questions"]] == [0, 0]
+        assert [mark["out_of"] for mark in found[name]["questions"]] == [4, 3]
+    for name in names:
+        assert [mark["points"] for mark in found[name]["questions"]] == [4, 3], name
+        assert found[name]["student"] == name
+        assert found[name]["remark"] == ""
+    assert "larger than" in found["huge"]["remark"]
+    assert found["link"]["remark"] == "There is no notebook."
+    assert "no function" in found["odd"]["questions"][0]["advice"]
+    assert f"{len(found)}/{len(found)}" in capsys.readouterr().err
+
+
+def test_an_error_of_ours_stops_no_batch(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ada", "bob"):
+        hand_in(course, name, whole(name))
+
+    def failing(exercise: Exercise, *given: Any, **options: Any) -> Any:
+        if exercise is TASK.exercise:
+            raise ArithmeticError("a fault")
+        return diagnose(exercise, *given, **options)
+
+    monkeypatch.setattr(grade, "diagnose", failing)
+    found = read(grade_batch(course, "pointing", seed=SEED, workers=1))
+    assert {record["remark"] for record in found.values()} == {
+        "It could not be marked: ArithmeticError: a fault"
+    }
+
+
+def test_marking_again_gives_the_same_bytes(course: Path) -> None:
+    for name in ("ada", "bob", "eve"):
+        hand_in(course, name, whole("ada"))
+    failing = [case.code for case in FAILING if case.name in ("raises, with a hint", "crashes")]
+    for name, code in zip(("fay", "gus"), failing, strict=True):
+        hand_in(course, name, json.dumps(notebook(code)).encode())
+    first = [path.read_bytes() for path in grade_batch(course, "pointing", workers=2)]
+    seed = json.loads((course / "grading" / "pointing" / "seed.json").read_bytes())["seed"]
+    assert [path.read_bytes() for path in grade_batch(course, "pointing", workers=1)] == first
+    paths = grade_batch(course, "pointing", students=["eve"], workers=1, seed=seed)
+    assert [path.read_bytes() for path in paths] == first[2:3]
+    other = grade_batch(course, "pointing", students=["eve"], workers=1, seed=seed + 1)
+    assert other[0].read_bytes() != first[2]
+    assert {path.name for path in paths[0].parent.iterdir()} == {
+        *("seed.json", "ada.json", "bob.json", "eve.json", "fay.json", "gus.json")
+    }
+
+
+def test_who_handed_nothing_in_is_named(course: Path) -> None:
+    hand_in(course, "ada", whole("ada"))
+    with pytest.raises(ValueError, match=r"handed in by bob, eve"):
+        grade_batch(course, "pointing", students=["eve", "ada", "bob"])
+    hand_in(course, "seed", whole("seed"))
+    with pytest.raises(ValueError, match=r"called seed"):
+        grade_batch(course, "pointing")
+
+
+def test_a_missing_sandbox_stops_the_batch(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_in(course, "ada", whole("ada"))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SandboxMissing):
+        grade_batch(course, "pointing", seed=SEED)
+    assert not (course / "grading").exists()
+
+
+@pytest.mark.slow
+def test_a_hundred_submissions_in_three_minutes_and_constant_memory(tmp_path: Path) -> None:
+    seconds, megabytes = grading.measure(tmp_path)
+    assert seconds < grading.SECONDS
+    assert megabytes < grading.MEGABYTES
+    found = read(sorted(tmp_path.glob(f"grading/{grading.NAME}/student*.json")))
+    full = [all(mark["points"] for mark in one["questions"]) for one in found.values()]
+    assert (len(full), sum(full)) == (grading.ALL, 87)
+
+
+# Everybody's rights
+
+
+ORDINARY = 65534
+DROP = "import os, sys; os.setgroups([]); os.setgid({0}); os.setuid({0}); os.execv(*[sys.argv[1], sys.argv[1:]])"
+
+
+def as_ordinary_user(command: Sequence[str]) -> list[str]:
+    """The command for somebody without rights who can read this interpreter and these files."""
+    if os.geteuid():
+        return list(command)
+    closed: dict[Path, list[Path]] = {}
+    for path in (Path(sys.base_prefix), Path(sys.prefix), sandbox.REPOSITORY):
+        shut = [one for one in path.parents if not one.stat().st_mode & 0o001]
+        if shut:
+            closed.setdefault(shut[-1], []).append(path)
+    view = ["bwrap", "--dev-bind", "/", "/"]
+    for folder, paths in closed.items():
+        view += ["--perms", "0755", "--tmpfs", str(folder)]
+        for path in sorted(paths):
+            for parent in reversed(path.parents):
+                if parent != folder and parent.is_relative_to(folder):
+                    view += ["--perms", "0755", "--dir", str(parent)]
+            view += ["--ro-bind", str(path), str(path)]
+    return [*view, "--", sys.executable, "-c", DROP.format(ORDINARY), *command]
+
+
+def rerun(*options: str) -> str:
+    """Run tests of this file as an ordinary user; what pytest says."""
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    environment = {**os.environ, "HOME": "/tmp", "TMPDIR": "/tmp"}
+    done = subprocess.run(
+        as_ordinary_user([*command, *options]),
+        cwd=sandbox.REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_holds_for_an_ordinary_user() -> None:
+    chosen = "in_reach or rights or processes_are_limited or forks or 100 or becomes or fills"
+    assert "passed" in rerun("-k", f"({chosen}) and not without_a and not ordinary")
+
+
+@pytest.mark.slow
+def test_all_of_it_holds_for_an_ordinary_user() -> None:
+    assert "passed" in rerun("-k", "not ordinary")
