@@ -412,10 +412,10 @@ grouped(
 )
 
 
-# prune_heads
+# cut_heads
 
 
-@right("prune_heads")
+@right("cut_heads")
 def prune_plain(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any) -> Any:
     def columns(W: Any) -> Any:
         return W.reshape(len(W), heads, -1)[:, keep].reshape(len(W), -1)
@@ -423,20 +423,20 @@ def prune_plain(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any) -
     return columns(W_Q), columns(W_K), columns(W_V), columns(W_O.T).T
 
 
-@right("prune_heads")
+@right("cut_heads")
 def prune_pieces(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any) -> Any:
     small = [np.hstack([np.split(W, heads, axis=1)[h] for h in keep]) for W in (W_Q, W_K, W_V)]
     return [*small, np.vstack([np.split(W_O, heads)[h] for h in keep])]
 
 
-@right("prune_heads")
+@right("cut_heads")
 def prune_booleans(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any) -> Any:
     stays = np.isin(np.arange(heads), keep)
     of_k, of_v = (np.repeat(stays, W.shape[1] // heads) for W in (W_K, W_V))
     return W_Q[:, of_k], W_K[:, of_k], W_V[:, of_v], W_O[of_v]
 
 
-@right("prune_heads")
+@right("cut_heads")
 def prune_deleted(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any) -> Any:
     """From the last head to the first, those that are not kept are deleted."""
     for h in reversed(range(heads)):
@@ -449,7 +449,7 @@ def prune_deleted(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any)
     return W_Q, W_K, W_V, W_O
 
 
-@right("prune_heads")
+@right("cut_heads")
 def prune_torch(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any) -> Any:
     chosen = torch.tensor(keep)
     small = [
@@ -470,7 +470,7 @@ def pruned(says: str, fn: Function, **settings: str) -> None:
         widths = W_Q.shape[1] // heads, W_V.shape[1] // heads
         return fn(W_Q, W_K, W_V, W_O, heads, keep, *widths)
 
-    wrong("prune_heads", says, **settings)(answer)
+    wrong("cut_heads", says, **settings)(answer)
 
 
 def chosen(says: str, of: Callable[[Any, Any, int], Any], cut: str) -> None:
@@ -503,14 +503,14 @@ chosen("one column for each", lambda keep, H, d: list(keep), "columns")
 chosen("come in reverse", lambda keep, H, d: slices(reversed(keep), d), "reversed")
 
 
-@wrong("prune_heads", "nothing gets smaller", cut="zeros")
+@wrong("cut_heads", "nothing gets smaller", cut="zeros")
 def prune_to_zero(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any) -> Any:
     stays = np.isin(np.arange(heads), keep)
     of_k, of_v = (np.repeat(stays, W.shape[1] // heads) for W in (W_K, W_V))
     return W_Q * of_k, W_K * of_k, W_V * of_v, W_O * of_v[:, None]
 
 
-@wrong("prune_heads", "width of the model", cut="rows")
+@wrong("cut_heads", "width of the model", cut="rows")
 def prune_model(W_Q: Any, W_K: Any, W_V: Any, W_O: Any, heads: Any, keep: Any) -> Any:
     rows = [np.vstack([np.split(W, heads)[h] for h in keep]) for W in (W_Q, W_K, W_V)]
     return *rows, np.hstack([np.split(W_O, heads, axis=1)[h] for h in keep])

@@ -149,7 +149,7 @@ def grouped_scores(
     return scores
 
 
-def prune_heads(
+def cut_heads(
     W_Q: Array,
     W_K: Array,
     W_V: Array,

@@ -9,7 +9,7 @@ from attention_lib.checks.chapter04 import GROUPED_ATTENTION, MULTI_HEAD_ATTENTI
 from attention_lib.checks.engine import Case
 
 from . import Assignment, Task
-from ._references_heads import cache, gated_heads, grouped_scores, prune_heads
+from ._references_heads import cache, gated_heads, grouped_scores, cut_heads
 
 MULTI_HEAD, GROUPED = MULTI_HEAD_ATTENTION.settings, GROUPED_ATTENTION.settings
 
@@ -165,8 +165,8 @@ GROUPED_SCORES = Exercise(
 )
 
 PRUNE_HEADS = Exercise(
-    name="prune_heads",
-    reference=prune_heads,
+    name="cut_heads",
+    reference=cut_heads,
     settings={
         "cut": {
             "rows": "You cut the rows of W_Q, W_K and W_V and the columns of W_O. "

@@ -57,7 +57,9 @@ class Exercise:
         """The names of the arguments, in order."""
         parameters = inspect.signature(self.reference).parameters.values()
         return [
-            parameter.name for parameter in parameters if parameter.kind != parameter.KEYWORD_ONLY
+            parameter.name
+            for parameter in parameters
+            if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
         ]
 
     def shapes(self, case: Case) -> str:
