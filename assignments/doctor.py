@@ -1,0 +1,200 @@
+"""Hand-ins made well-formed again, so that a grader finds every label and every answer."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
+
+from .matching import NOTHING, Slot, match, names_in, same, slots_of
+from .shelf import keep, released, submission, write
+from .tidy import Found, read, tidy
+
+Placed = tuple[int | None, NotebookNode]  # the number of its cell in the release, if it has one
+Notes = defaultdict[str, list[str]]
+MOST = 5  # names in a remark
+ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+SAYS = {
+    "label": "Lost or exchanged labels are back: {}.",
+    "kind": "Cells of the wrong type have their own again: {}.",
+    "text": "Given cells that were changed have their text again: {}.",
+    "missing": "Missing cells were put back: {}.",
+    "double": "Of a cell that came more than once, the first with an answer counts: {}.",
+    "nowhere": "Nothing in the notebook defines {}.",
+}
+
+
+def doctor(course: Path, name: str, *, mend: bool = False) -> dict[str, list[str]]:
+    """Print for each student what is broken in COURSE/submitted, and return it.
+
+    With `mend` the repaired notebook takes the place of the broken one, whose bytes are kept in
+    COURSE/received. Raises FileNotFoundError if the assignment has no release.
+    """
+    source = released(course, name)
+    said: dict[str, list[str]] = {}
+    for folder in sorted((course / "submitted").glob(f"*/{name}")):
+        student = folder.parent.name
+        path = submission(course, name, student)
+        there = [path] if path.is_file() else sorted(folder.glob("*.ipynb"))[:1]
+        data = there[0].read_bytes() if there else b""
+        notebook, remarks = mended(data, source)
+        if there and there != [path]:
+            remarks.insert(0, f"The notebook is called {there[0].name}, not {path.name}.")
+        if mend and remarks:
+            keep(course, name, student, [data] if there else [])
+            write(path, to_bytes(notebook))
+        said[student] = remarks
+        print(f"{student}: {' '.join(remarks) or 'sound.'}")
+    if not said:
+        print(f"Nobody has handed in {name}.")
+    return said
+
+
+def to_bytes(notebook: NotebookNode) -> bytes:
+    """The file of a notebook."""
+    return f"{nbformat.writes(notebook)}\n".encode()  # type: ignore[no-untyped-call]
+
+
+def mended(data: bytes, source: NotebookNode) -> tuple[NotebookNode, list[str]]:
+    """The repaired notebook from a file's bytes, with remarks; from a hopeless file, one without answers."""
+    try:
+        return repair(read(data), source)
+    except ValueError as error:
+        blank = _without_solutions(source)
+        said = f"What was handed in cannot be read, so it has no answers: {error}."
+        blank.cells.insert(0, Found("markdown", said, id="unreadable").cell())
+        return blank, [said]
+
+
+def belongs(data: bytes, source: NotebookNode) -> bool:
+    """Whether a file is a notebook that defines a function of the assignment, if only as a stub."""
+    try:
+        found, _ = tidy(read(data))
+    except ValueError:
+        return False
+    slots = slots_of(_without_solutions(source))
+    return any(slots[number].label in slots[number].names for number in match(slots, found))
+
+
+def repair(notebook: Mapping[str, Any], source: NotebookNode) -> tuple[NotebookNode, list[str]]:
+    """A well-formed notebook with the student's answers, and in sentences what was mended.
+
+    notebook: the JSON of a hand-in. source: the assignment's source or its release; solutions and
+    hidden tests of a source stay out. Answers stand under the release's labels, given cells have the
+    release's text, and whatever else the student wrote stays, in order. Neither argument is
+    modified. Raises ValueError with the reason if the notebook cannot be read.
+    """
+    made = _without_solutions(source)
+    slots = slots_of(made)
+    found, remarks = tidy(notebook)
+    matched = match(slots, found)
+    notes: Notes = defaultdict(list)
+    placed = list(_in_place(slots, found, matched, notes))
+    _put_back(slots, placed, notes)
+    made.cells = [cell for _, cell in placed]
+    _give_ids(placed, slots)
+    made.nbformat, made.nbformat_minor = 4, 5
+    bound = NOTHING.union(*map(names_in, made.cells))
+    notes["nowhere"] = [f"`{name}`" for slot in slots for name in sorted(slot.names - bound)]
+    said = [text.format(_listed(notes[key])) for key, text in SAYS.items() if notes[key]]
+    return made, said + remarks
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Each name once, and of many the first."""
+    different = list(dict.fromkeys(names))
+    more = f" and {len(different) - MOST} more" if len(different) > MOST else ""
+    return ", ".join(different[:MOST]) + more
+
+
+def _without_solutions(source: NotebookNode) -> NotebookNode:
+    """A copy of a source or a release as students get it."""
+    made = deepcopy(source)
+    text = "\n".join(cell.source for cell in made.cells)
+    if re.search(r"^\s*#+ BEGIN (SOLUTION|HIDDEN TESTS)", text, re.MULTILINE):
+        for clear in (ClearSolutions(), ClearHiddenTests()):
+            made, _ = clear.preprocess(made, {})
+    return made
+
+
+def _in_place(
+    slots: Sequence[Slot], found: Sequence[Found], matched: Mapping[int, int], notes: Notes
+) -> Iterator[Placed]:
+    """The student's cells in order, those that stand for cells of the release as the release has them."""
+    number_of = {at: number for number, at in matched.items()}
+    named = {slot.label: slot.name for slot in slots if slot.label}
+    for at, one in enumerate(found):
+        number = number_of.get(at)
+        if number is not None:
+            yield from _restored(number, slots[number], one, notes)
+            continue
+        copied = next((slot for slot in slots if same(slot.text, one.source)), None)
+        if copied or one.label in named:
+            notes["double"].append(copied.name if copied else named[one.label])
+        if not copied:
+            yield None, one.cell()
+
+
+def _restored(number: int, slot: Slot, one: Found, notes: Notes) -> Iterator[Placed]:
+    """A cell under its label, in its type; beside a given one, what the student added to it."""
+    if one.label != slot.label:
+        notes["label"].append(slot.name)
+    if one.kind != slot.cell.cell_type:
+        notes["kind"].append(slot.name)
+    if slot.answer:
+        cell = one.cell(slot.cell.cell_type)
+        cell.metadata = deepcopy(slot.cell.metadata)
+        yield number, cell
+        return
+    given = deepcopy(slot.cell)
+    if not same(one.source, slot.text):
+        notes["text"].append(slot.name)
+    elif given.cell_type == "code" == one.kind:
+        given.outputs, given.execution_count = one.cell().outputs, one.count
+    own = one.source.replace(slot.text, "").strip("\n")
+    if set(own.splitlines()) <= set(slot.text.splitlines()):
+        yield number, given
+        return
+    extra = replace(one, source=own, outputs=[]).cell()
+    # What the student added comes after it. Where the given text is damaged it comes last, so that
+    # its definitions hold.
+    both: list[Placed] = [(number, given), (None, extra)]
+    yield from both if slot.text in one.source else reversed(both)
+
+
+def _put_back(slots: Sequence[Slot], placed: list[Placed], notes: Notes) -> None:
+    """Add the labelled cells and the code that are missing, each before what follows it in the release."""
+    for number, slot in enumerate(slots):
+        there = {one for one, _ in placed}
+        if number in there or not (slot.answer or slot.given):
+            continue
+        notes["missing"].append(slot.name)
+        cell = deepcopy(slot.cell)
+        if any(slot.names & names_in(other) for _, other in placed):
+            # The stub would take the place of the answer.
+            cell.source = f"# {slot.label} is defined in another cell."
+        later = (at for at, (one, _) in enumerate(placed) if one is not None and one > number)
+        placed.insert(next(later, len(placed)), (number, cell))
+
+
+def _give_ids(placed: Sequence[Placed], slots: Sequence[Slot]) -> None:
+    """Give each cell an id of its own: the release's, else the one that it came with, else a new one."""
+    for number, cell in placed:
+        if number is not None:
+            cell.id = slots[number].cell.get("id") or f"given-{number}"
+    used = {cell.id for number, cell in placed if number is not None}
+    fresh = (f"extra-{number}" for number in count(1))
+    for number, cell in placed:
+        if number is None:
+            if not ID.fullmatch(cell.id) or cell.id in used:
+                cell.id = next(new for new in fresh if new not in used)
+            used.add(cell.id)

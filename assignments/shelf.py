@@ -1,0 +1,70 @@
+"""Where the hand-ins of a course lie, and how they get there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+
+def released(course: Path, name: str) -> NotebookNode:
+    """The notebook that students got. Raises FileNotFoundError with what to do if there is none."""
+    path = course / "release" / name / f"{name}.ipynb"
+    if not path.is_file():
+        raise FileNotFoundError(f"{name} is not released: python -m assignments release {name}")
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def submission(course: Path, name: str, student: str) -> Path:
+    """Where a student's notebook lies for the grader."""
+    return course / "submitted" / student / name / f"{name}.ipynb"
+
+
+def write(path: Path, data: bytes) -> Path:
+    """Put `data` at `path`, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(data)
+    os.replace(part, path)
+    return path
+
+
+def received(course: Path, name: str, student: str) -> list[Path]:
+    """What a student has handed in, byte for byte, oldest first: 1.ipynb, 2.ipynb, …."""
+    folder = course / "received" / name / student
+    kept = (path for path in folder.glob("*.ipynb") if path.stem.isdecimal())
+    return sorted(kept, key=lambda path: int(path.stem))
+
+
+def keep(course: Path, name: str, student: str, came: Sequence[bytes]) -> list[Path]:
+    """Keep what came from a student, oldest first, after what is there; returns where each lies.
+
+    What the student's folder ends in already is not kept twice.
+    """
+    paths = received(course, name, student)
+    had = [path.read_bytes() for path in paths[-len(came) :]] if came else []
+    known = max(n for n in range(len(had) + 1) if had[len(had) - n :] == list(came[:n]))
+    for data in came[known:]:
+        number = int(paths[-1].stem) + 1 if paths else 1
+        paths.append(write(course / "received" / name / student / f"{number}.ipynb", data))
+    return paths[len(paths) - len(came) :]
+
+
+def marks(course: Path, name: str) -> dict[str, list[dict[str, Any]]]:
+    """The sandbox's marks of each student, as `grade` wrote them; none if nothing is marked.
+
+    Raises ValueError for a file that somebody has broken.
+    """
+    found = {}
+    for path in sorted((course / "grading" / name).glob("*.json")):
+        if path.name != "seed.json":
+            try:
+                found[path.stem] = list(json.loads(path.read_bytes())["questions"])
+            except (ValueError, KeyError, TypeError):
+                raise ValueError(f"{path} holds no marks: grade {name} again") from None
+    return found

@@ -1,0 +1,427 @@
+"""Whatever Canvas, Moodle, Gradescope or a plain folder give is taken in safely, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import stat
+import unicodedata
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import nbformat
+import pytest
+
+from assignments import unpack
+from assignments.collect import Row, collect, fit
+from assignments.shelf import keep
+from tests.handins import cell, course_with_release, perfect, release, text_of
+
+GOOD = text_of(perfect()).encode()
+Member = tuple[str | zipfile.ZipInfo, bytes]
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A course with one release."""
+    return course_with_release(tmp_path / "course")
+
+
+def zipped(path: Path, members: Iterable[Member]) -> Path:
+    """A zip of these members, in order."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return path
+
+
+def laid(folder: Path, files: dict[str, bytes]) -> Path:
+    """A folder of these files."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
+
+
+def taken(rows: Iterable[Row]) -> dict[str, str]:
+    """The student of each path that was taken."""
+    return {row.path: row.student for row in rows if row.student}
+
+
+def refused(rows: Iterable[Row]) -> dict[str, str]:
+    """The reason for each path that was not."""
+    return {row.path: row.said.removesuffix(".") for row in rows if not row.student}
+
+
+def answered(course: Path, student: str) -> str:
+    """The answer to `halve` that the grader will find, in a valid notebook."""
+    path = course / "submitted" / student / "pointing" / "pointing.ipynb"
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    (found,) = [one for one in notebook.cells if one.id == "halve"]
+    return str(found.source)
+
+
+def answering(line: str) -> bytes:
+    """A hand-in with this answer to `halve`."""
+    notebook = perfect()
+    next(one for one in notebook["cells"] if one["id"] == "halve")["source"] = line
+    return text_of(notebook).encode()
+
+
+PLACES = {
+    "doejane_1234_5678_pointing.ipynb": "doejane_1234",
+    "doejim_LATE_77_5679_pointing-2.ipynb": "doejim_77",
+    "李小明_9_5680_Kopie von pointing (1).ipynb": "李小明_9",
+    "Zoé van Dam_4321_assignsubmission_file_/my work.ipynb": "Zoé van Dam_4321",
+    "Ann Lee_4322_assignsubmission_file_pointing.ipynb": "Ann Lee_4322",
+    "assignment_5_export/submission_123/pointing.ipynb": "submission_123",
+    "anna/pointing.ipynb": "anna",
+    "Bo Li/pointing/deeper/Kopie von pointing (1).ipynb": "Bo Li",
+    "pointing/carl/x.ipynb.txt": "carl",
+    "dora/try_2_1_x.ipynb": "dora",
+}
+
+
+@pytest.mark.parametrize("kind", ["zip", "folder"])
+def test_every_source_is_understood(course: Path, tmp_path: Path, kind: str) -> None:
+    if kind == "zip":
+        source = zipped(tmp_path / "all.zip", [(name, GOOD) for name in PLACES])
+    else:
+        source = laid(tmp_path / "all", dict.fromkeys(PLACES, GOOD))
+    rows = collect(course, "pointing", [source])
+    assert taken(rows) == PLACES
+    assert refused(rows) == {}
+    for student in PLACES.values():
+        assert "return half" in answered(course, student)
+        assert (course / "received/pointing" / student / "1.ipynb").read_bytes() == GOOD
+
+
+def test_late_work_is_called_late(course: Path, tmp_path: Path) -> None:
+    names = ["doejim_LATE_77_5679_pointing.ipynb", "ann_78_5680_pointing.ipynb"]
+    rows = collect(
+        course, "pointing", [zipped(tmp_path / "a.zip", [(name, GOOD) for name in names])]
+    )
+    assert {row.student: "late" in row.said for row in rows} == {"doejim_77": True, "ann_78": False}
+
+
+def test_a_folder_around_all_students_is_no_student(course: Path, tmp_path: Path) -> None:
+    names = [
+        "all of them/anna/x.ipynb",
+        "all of them/bob/x.ipynb",
+        "__MACOSX/all of them/._x.ipynb",
+    ]
+    rows = collect(
+        course, "pointing", [zipped(tmp_path / "a.zip", [(name, GOOD) for name in names])]
+    )
+    assert sorted(taken(rows).values()) == ["anna", "bob"]
+    assert len(rows) == 2
+
+
+def test_a_single_file_is_called_after_its_folder(course: Path, tmp_path: Path) -> None:
+    folder = laid(tmp_path, {"anna/any name.ipynb": GOOD})
+    assert taken(collect(course, "pointing", [folder / "anna" / "any name.ipynb"])) == {
+        "anna/any name.ipynb": "anna"
+    }
+
+
+def test_a_pattern_says_whose_it_is(course: Path, tmp_path: Path) -> None:
+    files = dict.fromkeys(["hw-bob.ipynb", "other.ipynb", "hw-.ipynb"], GOOD)
+    rows = collect(course, "pointing", [laid(tmp_path / "a", files)], r"hw-(?P<student>\w*)\.")
+    assert taken(rows) == {"hw-bob.ipynb": "bob"}
+    assert refused(rows) == {
+        "other.ipynb": "its path does not fit the pattern",
+        "hw-.ipynb": "the student's id is empty",
+    }
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?P<who>.*)"])
+def test_a_pattern_that_cannot_be_used_is_refused(course: Path, pattern: str) -> None:
+    with pytest.raises(ValueError, match="pattern"):
+        collect(course, "pointing", [], pattern)
+
+
+def test_an_assignment_that_is_not_released_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="not released"):
+        collect(tmp_path, "pointing", [])
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("flagged", [True, False])
+def test_names_in_any_encoding_of_a_zip(
+    course: Path, tmp_path: Path, form: Literal["NFC", "NFD"], flagged: bool
+) -> None:
+    """With the flag for UTF-8, and as the bytes that a program wrote without it."""
+    name = unicodedata.normalize(form, "Zoé 李/pointing.ipynb")
+    path = zipped(tmp_path / "a.zip", [(name, GOOD)])
+    if not flagged:
+        path.write_bytes(_without_flag(path.read_bytes()))
+    rows = collect(course, "pointing", [path])
+    assert [(row.student, row.path) for row in rows] == [("Zoé 李", "Zoé 李/pointing.ipynb")]
+    assert "return half" in answered(course, "Zoé 李")
+
+
+def _without_flag(data: bytes) -> bytes:
+    """The zip with the flag for UTF-8 taken from both headers of its member."""
+    changed = bytearray(data)
+    for start, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        changed[data.index(start) + at + 1] &= ~0x08
+    return bytes(changed)
+
+
+def test_an_old_name_in_cp437_stays_readable(course: Path, tmp_path: Path) -> None:
+    path = zipped(tmp_path / "a.zip", [("Zo?/pointing.ipynb", GOOD)])
+    path.write_bytes(path.read_bytes().replace(b"Zo?/", b"Zo\x82/"))
+    assert [row.student for row in collect(course, "pointing", [path])] == ["Zoé"]
+
+
+def link(name: str, mode: int = stat.S_IFLNK) -> zipfile.ZipInfo:
+    """A member of a zip that is a link, or something else that is no file."""
+    member = zipfile.ZipInfo(name)
+    member.create_system = 3
+    member.external_attr = (mode | 0o777) << 16
+    return member
+
+
+REFUSED: list[tuple[str, Member]] = [
+    ("link", (link("anna/a.ipynb"), b"/etc/passwd")),
+    ("no ordinary file", (link("anna/b.ipynb", stat.S_IFIFO), b"")),
+    ("out of the folder", ("../../anna/c.ipynb", GOOD)),
+    ("out of the folder", ("anna/../../d.ipynb", GOOD)),
+    ("out of the folder", ("..\\anna\\e.ipynb", GOOD)),
+    ("out of the folder", ("/etc/f.ipynb", GOOD)),
+    ("out of the folder", ("C:/g.ipynb", GOOD)),
+    ("archive inside", ("anna/h.zip", b"PK")),
+    ("archive inside", ("anna/i.tar.gz", b"")),
+    ("no notebook", ("anna/j.py", b"")),
+    ("Jupyter made", ("anna/.ipynb_checkpoints/k.ipynb", GOOD)),
+    ("whose it is", ("pointing.ipynb", GOOD)),
+    ("starts with a dot", (".hidden/l.ipynb", GOOD)),
+    ("holds", ("a\u202eb/m.ipynb", GOOD)),
+    ("too long", ("x" * 201 + "/n.ipynb", GOOD)),
+    ("ask for it without outputs", ("anna/o.ipynb", b"0" * (unpack.MOST_BYTES + 1))),
+]
+
+
+@pytest.mark.parametrize(("reason", "member"), REFUSED, ids=lambda value: str(value)[:30])
+def test_what_is_dangerous_is_not_taken_and_the_rest_is(
+    course: Path, tmp_path: Path, reason: str, member: Member, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(course)}
+    source = zipped(tmp_path / "a.zip", [member, ("bob/pointing.ipynb", GOOD)])
+    rows = collect(course, "pointing", [source])
+    assert list(taken(rows).values()) == ["bob"]
+    (why,) = refused(rows).values()
+    assert reason in why
+    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(course)} == {
+        *before,
+        source,
+    }
+    assert os.listdir(course / "submitted") == ["bob"]
+    printed = capsys.readouterr().out
+    assert "Not taken: 1 files." in printed
+    assert all(letter.isprintable() or letter == "\n" for letter in printed)
+
+
+def test_a_size_that_lies_is_found_out(
+    course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = zipped(tmp_path / "a.zip", [("anna/a.ipynb", b" " * 5000)])
+    monkeypatch.setattr(unpack, "MOST_BYTES", 4000)
+    monkeypatch.setattr(unpack, "_refuse", lambda *said: "")
+    (entry,) = unpack.entries(source)
+    assert "larger" in entry.refused
+    assert entry.data == b""
+
+
+def test_a_bomb_of_many_files_is_refused(
+    course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpack, "MOST_FILES", 10)
+    members: list[Member] = [(f"s{number}/a.ipynb", GOOD) for number in range(11)]
+    rows = collect(course, "pointing", [zipped(tmp_path / "a.zip", members)])
+    assert [(row.student, "more than 10 files" in row.said) for row in rows] == [("", True)]
+    folder = laid(tmp_path / "a", {str(name): data for name, data in members})
+    rows = collect(course, "pointing", [folder])
+    assert len(taken(rows)) == 10
+    assert len(refused(rows)) == 1
+
+
+def test_a_bomb_of_many_bytes_is_refused(
+    course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpack, "MOST_ALL", 2 * len(GOOD))
+    members: list[Member] = [(f"s{number}/a.ipynb", GOOD) for number in range(9)]
+    rows = collect(course, "pointing", [zipped(tmp_path / "a.zip", members)])
+    assert len(taken(rows)) == 2
+    assert list(refused(rows)) == ["s2/a.ipynb"]
+
+
+def test_a_hundred_thousand_entries_are_refused_at_once(course: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("s/a", b"")
+        archive.filelist *= 100_000  # the same member, written into the directory again and again
+        archive._didModify = True  # type: ignore[attr-defined]
+    (row,) = collect(course, "pointing", [path])
+    assert "more than 20,000 files" in row.said
+
+
+@pytest.mark.parametrize("data", [b"", b"no zip", b"PK\x05\x06" + b"\0" * 17])
+def test_a_zip_that_is_none_is_told(course: Path, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(data)
+    (row,) = collect(
+        course,
+        "pointing",
+        [
+            path,
+        ],
+    )
+    assert "zip cannot be read" in row.said
+
+
+def test_damaged_and_locked_members_are_told(course: Path, tmp_path: Path) -> None:
+    path = zipped(
+        tmp_path / "a.zip", [("anna/a.ipynb", GOOD), ("bob/b.ipynb", GOOD), ("c/c.ipynb", GOOD)]
+    )
+    data = bytearray(path.read_bytes())
+    data[60] ^= 0xFF
+    second = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1)
+    data[second + 8] |= 1
+    path.write_bytes(bytes(data))
+    rows = collect(course, "pointing", [path])
+    assert list(taken(rows).values()) == ["c"]
+    assert "cannot be read" in refused(rows)["anna/a.ipynb"]
+    assert "password" in refused(rows)["bob/b.ipynb"]
+
+
+def test_links_in_a_folder_are_not_followed(course: Path, tmp_path: Path) -> None:
+    secret = laid(tmp_path / "secret", {"x/a.ipynb": GOOD})
+    folder = laid(tmp_path / "a", {"bob/b.ipynb": GOOD})
+    (folder / "anna").symlink_to(secret / "x")
+    (folder / "bob" / "c.ipynb").symlink_to(secret / "x" / "a.ipynb")
+    os.mkfifo(folder / "bob" / "d.ipynb")
+    rows = collect(course, "pointing", [folder, tmp_path / "nothing"])
+    assert taken(rows) == {"bob/b.ipynb": "bob"}
+    assert refused(rows) == {
+        "anna": "it is a link",
+        "bob/c.ipynb": "it is a link",
+        "bob/d.ipynb": "it is no ordinary file",
+        str(tmp_path / "nothing"): "there is no such file or folder",
+    }
+
+
+@pytest.mark.parametrize(
+    "student", ["", "  ", ".", "..", "../x", "a/b", "a\\b", "a\0b", "a\x1b[2J", "a*", "C:x", "seed"]
+)
+def test_ids_that_could_climb_or_mislead_are_refused(student: str) -> None:
+    with pytest.raises(ValueError, match="student"):
+        fit(student)
+
+
+@pytest.mark.parametrize(
+    ("student", "fits"),
+    [
+        ("Zoe\u0301  李 ", "Zoé 李"),
+        ("o'neill, jr.", "o'neill, jr."),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+    ],
+)
+def test_ids_with_any_letters_are_kept_in_one_spelling(student: str, fits: str) -> None:
+    assert fit(student) == fits
+
+
+def test_a_second_hand_in_keeps_the_first_and_counts(course: Path, tmp_path: Path) -> None:
+    first, second = answering("def halve(x): return 1"), answering("def halve(x): return 2")
+    source = laid(tmp_path / "a", {"anna/pointing.ipynb": first})
+    for data, number, said in (
+        (first, 1, "kept as 1.ipynb, counts."),
+        (first, 1, "was there already."),
+        (second, 2, "kept as 2.ipynb, counts."),
+        (first, 3, "kept as 3.ipynb, counts."),
+    ):
+        laid(source, {"anna/pointing.ipynb": data})
+        (row,) = collect(course, "pointing", [source])
+        assert row.said == said
+        folder = course / "received/pointing/anna"
+        assert len(os.listdir(folder)) == number
+        assert (folder / f"{number}.ipynb").read_bytes() == data
+        assert answered(course, "anna").encode() in data
+
+
+def test_a_submission_mended_by_hand_stays_until_something_new_comes(
+    course: Path, tmp_path: Path
+) -> None:
+    source = laid(tmp_path / "a", {"anna/pointing.ipynb": GOOD})
+    collect(course, "pointing", [source])
+    path = course / "submitted/anna/pointing/pointing.ipynb"
+    path.write_text("mended")
+    collect(course, "pointing", [source])
+    assert path.read_text() == "mended"
+    laid(source, {"anna/pointing.ipynb": answering("x = 1")})
+    collect(course, "pointing", [source])
+    assert answered(course, "anna") == "x = 1"
+
+
+def test_of_several_the_newest_of_this_assignment_counts(course: Path, tmp_path: Path) -> None:
+    """Older work, the newest, another assignment's notebook and a broken file, in this order of time."""
+    other = text_of(
+        {
+            "cells": [
+                cell("code", "z", "def other(): pass", "answer"),
+                cell("code", "s", 'STUDENT = "x"'),
+            ]
+        }
+    )
+    files = {
+        "b.ipynb": answering("def halve(x): return 1"),
+        "a.ipynb": answering("def halve(x): return 2"),
+        "other.ipynb": other.encode(),
+        "broken.ipynb": b"",
+    }
+    folder = laid(tmp_path / "a", {f"anna/{name}": data for name, data in files.items()})
+    for number, name in enumerate(files):
+        os.utime(folder / "anna" / name, (1e9 + number, 1e9 + number))
+    rows = collect(course, "pointing", [folder])
+    assert [(row.path, row.said) for row in rows] == [
+        ("anna/b.ipynb", "kept as 1.ipynb, does not count."),
+        ("anna/a.ipynb", "kept as 2.ipynb, counts."),
+        ("anna/other.ipynb", "kept as 3.ipynb, does not count."),
+        ("anna/broken.ipynb", "kept as 4.ipynb, does not count."),
+    ]
+    assert answered(course, "anna") == "def halve(x): return 2"
+
+
+def test_times_in_a_zip_order_the_hand_ins(course: Path, tmp_path: Path) -> None:
+    members: list[Member] = []
+    for name, year in (("anna/a.ipynb", 2025), ("anna/b.ipynb", 2024)):
+        member = zipfile.ZipInfo(name, (year, 1, 1, 0, 0, 0))
+        members.append((member, answering(f"def halve(x): return {year}")))
+    collect(course, "pointing", [zipped(tmp_path / "a.zip", members)])
+    assert "2025" in answered(course, "anna")
+
+
+@pytest.mark.parametrize("data", [b"", b"<html>", b"[]", b"\xff\xfe"])
+def test_a_hopeless_file_leaves_a_notebook_without_answers(
+    course: Path, tmp_path: Path, data: bytes
+) -> None:
+    (row,) = collect(course, "pointing", [laid(tmp_path / "a", {"eve/pointing.ipynb": data})])
+    assert "cannot be read" in row.said
+    assert (course / "received/pointing/eve/1.ipynb").read_bytes() == data
+    stub = next(one.source for one in release().cells if one.id == "halve")
+    assert answered(course, "eve") == stub
+
+
+def test_what_was_kept_is_never_kept_twice_in_a_row(tmp_path: Path) -> None:
+    def names(*came: bytes) -> list[str]:
+        return [path.name for path in keep(tmp_path, "pointing", "anna", came)]
+
+    assert names(b"a", b"b") == ["1.ipynb", "2.ipynb"]
+    assert names(b"a", b"b") == ["1.ipynb", "2.ipynb"]
+    assert names(b"a", b"b", b"c") == ["1.ipynb", "2.ipynb", "3.ipynb"]
+    assert names(b"b") == ["4.ipynb"]
+    assert names() == []
+    assert (tmp_path / "received/pointing/anna/4.ipynb").read_bytes() == b"b"
