@@ -116,6 +116,8 @@ def _grade(options: argparse.Namespace) -> int:
     print(f"{len(graded.marked)} marked, {len(graded.failed)} not.")
     for student, reason in graded.failed.items():
         print(f"  {student}: {reason}")
+    for name, students in graded.namesakes.items():
+        print(f"  The numbers of {name} were drawn by {', '.join(students)}.")
     return int(bool(graded.failed))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
@@ -16,15 +15,15 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbgrader.api import MissingEntry
 from nbgrader.converters import Autograde, GenerateAssignment
-from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
+from nbgrader.preprocessors import ClearHiddenTests
 from tqdm import tqdm
 
 from .frame import OneFolder, converting
 from .frame import gradebook as gradebook  # also for those who read marks
-from .grader.grade import grade_batch
+from .grader.grade import NAMED, grade_batch
 from .grader.plugin import read_marks
 from .leaks import LeakError, refuse_leaks
-from .shelf import released, write
+from .shelf import given, released, write
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "assignments" / "sources"
@@ -45,10 +44,14 @@ c.CourseDirectory.root = os.path.dirname(os.path.abspath(__file__))
 
 @dataclass
 class Graded:
-    """What came of a batch: the students with marks, and those without, each with the reason."""
+    """What came of a batch: the students with marks, and those without, each with the reason.
+
+    namesakes: the names in notebooks that more than one student gives, and with them these students.
+    """
 
     marked: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    namesakes: dict[str, list[str]] = field(default_factory=dict)
 
 
 def make_course(course: Path) -> None:
@@ -92,9 +95,7 @@ def study(course: Path, name: str) -> Path:
     """
     make_course(course)
     source = _read(_source(course, name))
-    notebook = copy.deepcopy(source)
-    for preprocessor in (ClearSolutions(), ClearHiddenTests()):
-        notebook, _ = preprocessor.preprocess(notebook, {})
+    notebook = given(source)
     refuse_leaks(source, notebook)
     return _store(course, "study", name, notebook)
 
@@ -148,7 +149,20 @@ def grade(
         except Exception as error:  # one broken submission must not end the batch
             graded.failed[student] = str(error)
             _withdraw(course, name, student)
+    graded.namesakes = _namesakes(course, name)
     return graded
+
+
+def _namesakes(course: Path, name: str) -> dict[str, list[str]]:
+    """The names under which more than one student has drawn numbers."""
+    named: dict[str, list[str]] = {}
+    for path in sorted((course / "grading" / name).glob("*.json")):
+        if path.stem != "seed":
+            questions = json.loads(path.read_bytes())["questions"]
+            flags = (flag for mark in questions for flag in mark["flags"])
+            said = next((flag for flag in flags if flag.startswith(NAMED)), "")
+            named.setdefault(said.removeprefix(NAMED) or repr(path.stem), []).append(path.stem)
+    return {one: students for one, students in named.items() if len(students) > 1}
 
 
 class _Release(OneFolder, GenerateAssignment):  # type: ignore[misc]

@@ -13,10 +13,9 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
 
 from .matching import NOTHING, Slot, match, names_in, same, slots_of
-from .shelf import keep, released, submission, write
+from .shelf import given, keep, released, submission, write
 from .tidy import Found, read, tidy
 
 Placed = tuple[int | None, NotebookNode]  # the number of its cell in the release, if it has one
@@ -118,12 +117,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _without_solutions(source: NotebookNode) -> NotebookNode:
     """A copy of a source or a release as students get it."""
-    made = deepcopy(source)
-    text = "\n".join(cell.source for cell in made.cells)
-    if re.search(r"^\s*#+ BEGIN (SOLUTION|HIDDEN TESTS)", text, re.MULTILINE):
-        for clear in (ClearSolutions(), ClearHiddenTests()):
-            made, _ = clear.preprocess(made, {})
-    return made
+    text = "\n".join(cell.source for cell in source.cells)
+    hidden = re.search(r"^\s*#+ BEGIN (SOLUTION|HIDDEN TESTS)", text, re.MULTILINE)
+    return given(source) if hidden else deepcopy(source)
 
 
 def _in_place(

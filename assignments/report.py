@@ -17,7 +17,7 @@ from .tasks import NAMES, Task, assignments
 
 # What a wrong answer without a known mistake is counted under, by what was said of it.
 OTHERS = {
-    r".*STUDENT is .* marked with the numbers of": "The numbers are those of another name.",
+    r"STUDENT is empty": "The name is missing.",
     r"It is not written yet|There is no \w+ .*in the notebook|There is no output\.$": "It is not written.",
     r".* (did not finish in|took more than|started more than|gave more than|ended Python)": (
         "It was stopped: no end, too much memory, too many processes, or the end of Python."

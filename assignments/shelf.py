@@ -5,11 +5,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
+
+# In the place of a solution. nbgrader's own raises an error, which would stop a notebook whose numbers
+# are filled in above it.
+STUB = {"python": "# YOUR CODE HERE\n..."}
+
+
+def given(source: NotebookNode) -> NotebookNode:
+    """A copy of a source as students get it, without the solutions and the hidden tests."""
+    made = deepcopy(source)
+    for clear in (ClearSolutions(code_stub=STUB), ClearHiddenTests()):
+        made, _ = clear.preprocess(made, {})
+    return made
 
 
 def released(course: Path, name: str) -> NotebookNode:

@@ -518,18 +518,21 @@ def test_round_trip_with_the_sandbox(tmp_path: Path) -> None:
         one.source = one.source.replace('"solution"', repr(zoe))
     right = tmp_path / "submitted" / zoe / name / f"{name}.ipynb"
     blank = tmp_path / "submitted" / "blank" / name / f"{name}.ipynb"
-    for path in (right, blank):
+    copied = tmp_path / "submitted" / "copy_12" / name / f"{name}.ipynb"
+    for path in (right, blank, copied):
         path.parent.mkdir(parents=True)
     write(right, solved)
+    write(copied, solved)
     shutil.copy(released, blank)
-    assert grade(tmp_path, name) == courses.Graded([zoe, "blank"], {})
+    expected = courses.Graded([zoe, "blank", "copy_12"], {}, {repr(zoe): [zoe, "copy_12"]})
+    assert grade(tmp_path, name) == expected
     earned = []
-    for student in (zoe, "blank"):
+    for student in (zoe, "blank", "copy_12"):
         with gradebook(tmp_path) as book:
             found = book.find_submission_notebook(name, name, student)
             earned.append((found.score, found.max_score, found.needs_manual_grade))
-    assert earned == [(15, 20, True), (0, 20, False)]
+    assert earned == [(15, 20, True), (0, 20, False), (15, 20, True)]
     pages = feedback(tmp_path, name)
-    assert len(pages) == 2
+    assert len(pages) == 3
     for _, text in [*texts(tmp_path / "autograded"), *texts(tmp_path / "feedback")]:
         assert "judge" not in text

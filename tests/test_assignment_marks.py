@@ -386,7 +386,7 @@ SAID = {
     "The result has shape (3,), expected (5,), in case 1 of 6: q (3, 7).": "The result has another shape",
     "The file is empty.": "The notebook could not be read.",
     "The result is off by up to 0.3 in case 1.": ANOTHER,
-    "It is off. STUDENT is 'Zoé' in the notebook, and it is marked with the numbers of 'a'.": "The numbers",
+    "STUDENT is empty: your numbers are drawn from your name.": "The name is missing",
 }
 
 

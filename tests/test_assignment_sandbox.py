@@ -306,19 +306,20 @@ def test_numbers_of_ones_own() -> None:
     wrong = marks(f"STUDENT = 'ada'\npredicted = {n}\nmeasured = {2 * n}", task=NUMBERS)
     assert (wrong.points, wrong.settings) == (0, {"predicted": "n"})
     assert wrong.advice == "You predicted n. It is twice that."
-    other = marks(right, task=NUMBERS, student="bob")
-    assert other.points == 0
-    assert "STUDENT is 'ada' in the notebook" in other.advice
-    assert "the numbers of 'bob'" in other.advice
+    other = marks(right, task=NUMBERS, student="bob_1234")
+    assert (other.points, other.flags) == (3, ("STUDENT is 'ada'",))
+    assert marks(right, task=NUMBERS).flags == ()
+    assert marks(right.replace("ada", "bob"), task=NUMBERS).points == 0
+    assert "STUDENT is empty" in marks(right.replace("ada", " "), task=NUMBERS).advice
     assert "no measured in" in marks("predicted = 1", task=NUMBERS).advice
     assert "not written yet" in marks("predicted = measured = ...", task=NUMBERS).advice
     assert "(int, str)" in marks("predicted = 1; measured = '2'", task=NUMBERS).advice
 
 
 def test_a_name_that_a_file_system_took_apart() -> None:
-    n = own_number("zoé")[0]
-    cell = f"STUDENT = 'zoé'\npredicted = measured = {2 * n}"
-    assert marks(cell, task=NUMBERS, student=unicodedata.normalize("NFD", "zoé")).points == 3
+    cell = f"STUDENT = 'zoé'\npredicted = measured = {2 * own_number('zoé')[0]}"
+    mark = marks(cell, task=NUMBERS, student=unicodedata.normalize("NFD", "zoé"))
+    assert (mark.points, mark.flags) == (3, ())
 
 
 @pytest.mark.parametrize("module", [attention_lib, figures], ids=lambda module: module.__name__)

@@ -19,11 +19,12 @@ from tests.notebooks import ROOT
 OWN = {
     "attention_lib": {"attention_lib"},
     "figures": {"attention_lib", "figures"},
+    "assignments": {"attention_lib", "assignments"},
 }
 BOOK = {"attention_lib", "figures", "chapters", "assignments", "book", "benchmarks", "tests"}
 # What the library may load besides the standard library, by folder; the first that fits counts.
 FOREIGN = {
-    "attention_lib/torch": {"numpy", "torch", "safetensors", "tqdm"},
+    "attention_lib/torch": {"numpy", "torch", "safetensors", "tqdm", "triton"},
     "attention_lib/checks": {"numpy"},
     "attention_lib": {"numpy", "safetensors"},
 }
@@ -83,6 +84,8 @@ def test_imports_go_one_way(path: Path) -> None:
         ("attention_lib/checks/engine.py", "from ..torch.attention import attention"),
         ("attention_lib/torch/train.py", "from figures import show"),
         ("figures/show.py", "import tests.rules"),
+        ("assignments/report.py", "from figures import show"),
+        ("attention_lib/core.py", "import assignments"),
         ("figures/show.py", "from attention_lib.torch import attention"),
     ],
 )

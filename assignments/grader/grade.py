@@ -36,6 +36,7 @@ ENDS = {
     "garbled": "wrote something else where its results go.",
     "crashed": "ended Python before there was a result.",
 }
+NAMED = "STUDENT is "
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,13 @@ def grade_notebook(
     """A mark for each task of the assignment, whatever the notebook holds.
 
     seed: the inputs are drawn from it. points: of each question, those of our source if None.
-    Raises SandboxMissing if nothing could be marked.
+    The numbers that each student draws are those of the name in the notebook: learning platforms give
+    students names that they do not know. Raises SandboxMissing if nothing could be marked.
     """
     worth = points_of(SOURCES / f"{assignment.name}.ipynb") if points is None else points
     checks = {f"{task.name}{CHECK}" for task in assignment.tasks}
     cells = list(_code(notebook, checks))
     found = flags(cells)
-    student = unicodedata.normalize("NFC", student)  # a file system may take an é apart
     marks: list[Mark] = []
     outcome = None
     for task in assignment.tasks:
@@ -83,11 +84,16 @@ def grade_notebook(
             outcome is None or outcome.how != "time" or not outcome.cell
         ):  # else it will happen again
             outcome = run(cells, task, cases, seconds=seconds, sandboxed=sandboxed, slot=slot)
-        ok, settings, advice = _judged(
-            task, cases, outcome, student, _ending(outcome, cells, seconds)
-        )
+        named, seen = outcome.student.strip(), found
+        if task.numbers:  # which are those of the name in the notebook
+            cases = task.cases(seed, outcome.student)
+            seen = (*found, *_named(named, student))
+        ending = _ending(outcome, cells, seconds)
+        if task.numbers and not named and any(output is not None for output in outcome.outputs):
+            ending = ending or "STUDENT is empty: your numbers are drawn from your name."
+        ok, settings, advice = _judged(task, cases, outcome, ending)
         out_of = worth[task.name]
-        marks.append(Mark(task.name, out_of if ok else 0.0, out_of, settings, advice, found))
+        marks.append(Mark(task.name, out_of if ok else 0.0, out_of, settings, advice, seen))
     return marks
 
 
@@ -229,7 +235,7 @@ def _code(notebook: NotebookNode, checks: set[str]) -> Iterator[str]:
 
 
 def _judged(
-    task: Task, cases: Sequence[Any], outcome: Outcome, student: str, ending: str
+    task: Task, cases: Sequence[Any], outcome: Outcome, ending: str
 ) -> tuple[bool, dict[str, str], str]:
     """Whether an answer is right, its wrong settings, and the advice."""
     if ending:
@@ -244,8 +250,7 @@ def _judged(
     if diagnosis.ok:
         return not effects, {}, f"The values are right. {effects}" if effects else "Correct."
     advice = diagnosis.advice if diagnosis.settings or not trouble else trouble
-    sentences = (advice, effects, _other_numbers(task, outcome, student))
-    return False, diagnosis.settings, " ".join(filter(None, sentences))
+    return False, diagnosis.settings, " ".join(filter(None, (advice, effects)))
 
 
 def _ending(outcome: Outcome, cells: Sequence[str], seconds: float) -> str:
@@ -257,14 +262,11 @@ def _ending(outcome: Outcome, cells: Sequence[str], seconds: float) -> str:
     return f"{who} {ENDS[outcome.how].format(seconds=seconds)}"
 
 
-def _other_numbers(task: Task, outcome: Outcome, student: str) -> str:
-    """A remark if the notebook draws the numbers of somebody else."""
-    named = unicodedata.normalize("NFC", outcome.student)
-    if task.numbers is None or named == student:
-        return ""
-    return (
-        f"STUDENT is {named!r} in the notebook, and it is marked with the numbers of {student!r}."
-    )
+def _named(named: str, student: str) -> Iterator[str]:
+    """A flag if the notebook names its student otherwise; an é may be written in two ways."""
+    one, other = (unicodedata.normalize("NFC", name) for name in (named, student))
+    if named and one != other:
+        yield f"{NAMED}{plain(named, 100)!r}"
 
 
 def _kept_seed(path: Path) -> int:

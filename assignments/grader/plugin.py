@@ -24,7 +24,7 @@ from nbgrader.preprocessors import (
 from traitlets.config import Config
 
 from ..doctor import repair
-from ..shelf import released, submission
+from ..shelf import STUB, released, submission
 from ..tidy import node
 
 Resources = dict[str, Any]
@@ -89,6 +89,7 @@ def read_marks(course: Path, name: str, student: str) -> dict[str, dict[str, Any
 
 def configure(config: Config) -> None:
     """Set up nbgrader for a course of these assignments."""
+    config.ClearSolutions.code_stub = STUB
     config.Autograde.sanitize_preprocessors = [
         ClearOutput,
         RestoreCells,

@@ -387,8 +387,9 @@ def _outcome(
         if outputs[number] is None:
             said[number] = troubles.trouble(report, exercise, cases[number], cells, errors)
         changed += troubles.changed(report, exercise)
-    name = troubles.plain(student, 100) if isinstance(student, str) else ""
-    return Outcome(outputs, said, "finished", tuple(dict.fromkeys(changed)), name)
+    named = student if isinstance(student, str) else ""
+    named = named.encode("utf-8", "replace").decode()  # it may hold half a character
+    return Outcome(outputs, said, "finished", tuple(dict.fromkeys(changed)), named)
 
 
 def _tensors(data: bytes) -> dict[str, Array]:

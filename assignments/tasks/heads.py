@@ -9,7 +9,7 @@ from attention_lib.checks.chapter04 import GROUPED_ATTENTION, MULTI_HEAD_ATTENTI
 from attention_lib.checks.engine import Case
 
 from . import Assignment, Task
-from ._references_heads import cache, gated_heads, grouped_scores, cut_heads
+from ._references_heads import cache, cut_heads, gated_heads, grouped_scores
 
 MULTI_HEAD, GROUPED = MULTI_HEAD_ATTENTION.settings, GROUPED_ATTENTION.settings
 
