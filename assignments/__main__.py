@@ -75,6 +75,9 @@ def parser() -> argparse.ArgumentParser:
     export.add_argument(
         "--roster", type=Path, help="the list of students exported from it, to be filled in"
     )
+    export.add_argument(
+        "--column", help="title of the column for the marks, if it has another name"
+    )
     return whole
 
 
@@ -139,10 +142,7 @@ def _feedback(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from .export import export
 
-    for path in export(
-        options.course, options.name, options.to, options.roster, column=options.column
-    ):
-        print(path)
+    export(options.course, options.name, options.to, options.roster, column=options.column)
     return 0
 
 

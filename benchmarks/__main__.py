@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 
-from . import attention, import_time, page, small_inputs
+from . import attention, grading, import_time, page, peers, small_inputs
 from .harness import Result, report
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Result]]] = {
@@ -13,6 +13,8 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Result]]] = {
     "import_time": import_time.run,
     "attention": attention.run,
     "page": page.run,
+    "peers": peers.run,
+    "grading": grading.run,
 }
 
 

@@ -44,6 +44,11 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+# Where there is no GPU, Triton interprets its kernels; it asks when it is imported.
+if not has_gpu():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(name): skip without node, chromium, bubblewrap, gpu")
 

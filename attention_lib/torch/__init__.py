@@ -13,10 +13,12 @@ from .attention import (
     sliding_window_mask,
     softmax,
 )
+from .backends import Backend, chosen_backend
 from .modules import Encoder, MultiHeadAttention, TransformerBlock
 from .tiled import tiled_attention
 
 __all__ = [
+    "Backend",
     "Encoder",
     "MultiHeadAttention",
     "ShapeError",
@@ -24,6 +26,7 @@ __all__ = [
     "alibi_bias",
     "attention",
     "causal_mask",
+    "chosen_backend",
     "document_mask",
     "merge_heads",
     "padding_mask",

@@ -48,6 +48,7 @@ def attention(
     causal: bool = False,
     scale: float | Tensor | None = None,
     return_weights: bool = False,
+    backend: str = "auto",
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Scaled dot-product attention: softmax(q kᵀ · scale + bias) v, as `attention_lib.attention`.
 
@@ -59,15 +60,20 @@ def attention(
             (more leading axes in mask or bias widen the output: all must broadcast)
     causal  no query sees a later key; the last query is the last key; intersects `mask`
     scale   a number or a tensor of one (which may be learned), 1/sqrt(d_k) by default
+    backend the way to compute it: dense, tiled, triton, sdpa (torch's own), or auto, which is the
+            fastest of them that keeps all this (`chosen_backend` says which and why); the others are
+            differentiable once, and hidden NaN and infinity may pass through sdpa
 
     A query that may see nothing gets zeros, and gradients stay finite. What is hidden from a query is
     read neither for its output nor for its gradients. The output has the dtype of q; float16 and
     bfloat16 are added up in float32, under autocast too. Raises ShapeError or TypeError with what
-    was found. Source: Vaswani et al. 2017, equation 1.
+    was found, ValueError for no backend, RuntimeError for one that cannot run, with an alternative.
+    Source: Vaswani et al. 2017, equation 1.
     """
+    from .backends import attend_by  # which needs this module
+
     check_attention(q, k, v, mask, bias, causal, scale)
-    out, weights = attend(q, k, v, mask, bias, causal, scale)
-    return (out, weights) if return_weights else out
+    return attend_by(backend, q, k, v, mask, bias, causal, scale, return_weights)
 
 
 def attend(
@@ -100,6 +106,27 @@ def attend(
         kept_TS = weights_TS if drop is None else drop(weights_TS)
         out = read_values(kept_TS, v, allowed)
     return out.to(dtype), weights_TS.to(dtype)
+
+
+def dense_gradients(
+    d_out: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    causal: bool,
+    scale: float,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `attend` for q, k, v and bias, by autograd, so that they have gradients too."""
+    create_graph = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Views, for q, k and v may be one tensor or be made of one another.
+        own = [x.view_as(x) if x is not None and x.requires_grad else x for x in (q, k, v, bias)]
+        wanted = [x for x in own if x is not None and x.requires_grad]
+        out, _ = attend(own[0], own[1], own[2], mask, own[3], causal, scale)  # type: ignore[arg-type]
+        found = iter(torch.autograd.grad(out, wanted, d_out, create_graph=create_graph))
+    return tuple(next(found) if x is not None and x.requires_grad else None for x in own)
 
 
 def check_tensor(name: str, x: Any) -> None:

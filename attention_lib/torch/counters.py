@@ -61,6 +61,31 @@ def peak_live_bytes(call: Callable[[], Any]) -> int:
     return live.peak
 
 
+def count_sent_bytes(call: Callable[[], Any]) -> int:
+    """Bytes of tensors that `call` sends from this process to another by torch.distributed.
+
+    What is sent in a backward pass counts if `call` makes one; collectives, such as all_reduce, do not.
+    Raises TypeError unless `call` can be called.
+    """
+    _check_call(call)
+    with _Sent() as sent:
+        call()
+    return sent.bytes
+
+
+class _Sent(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> object:
+        if func.name() == "c10d::send":
+            self.bytes += sum(x.nbytes for x in args[0])
+        return func(*args, **(kwargs or {}))
+
+
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Follows storages: those that are no operator's input before they are one's output are new."""
 

@@ -122,6 +122,12 @@ def accumulator(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
+def transformed(*tensors: Tensor) -> bool:
+    """Whether torch.func (vmap, grad, jvp) is at work, or many gradients are asked for at once."""
+    batched = any(map(torch._C._functorch.is_legacy_batchedtensor, tensors))
+    return batched or bool(torch._C._are_functorch_transforms_active())
+
+
 def no_autocast(device: torch.device) -> AbstractContextManager[Any]:
     """Where products are not cast to half precision, whatever the caller has asked for."""
     if not torch.amp.is_autocast_available(device.type):

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ..tiled import BOUND, cut, parts
-from .attention import check_attention
-from .hidden import accumulator, no_autocast, read_values, repeat_heads
+from .attention import check_attention, dense_gradients
+from .hidden import accumulator, no_autocast, read_values, repeat_heads, transformed
 
 # Of a block, whose scores stay in a processor's cache; causal, half as many queries hide fewer.
 QUERIES, KEYS = 512, 512
@@ -39,6 +39,25 @@ def tiled_attention(
     torch.func, which `attention` has all. Source: Dao 2023, algorithms 1 and 2.
     """
     check_attention(q, k, v, mask, bias, causal, scale)
+    out, lse = attend_tiled(q, k, v, mask, bias, causal, scale)
+    return (out, lse) if return_lse else out
+
+
+def attend_tiled(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    causal: bool,
+    scale: float | Tensor | None,
+    again: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Output and log-sum-exp of `tiled_attention`.
+
+    With `again` what this cannot differentiate, the output's gradients of any order, dense attention
+    does, when it is asked for.
+    """
     _check_no_transform()
     dtype, factor = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     factor = factor.reshape(()).to(q.device) if isinstance(factor, Tensor) else float(factor)
@@ -48,8 +67,10 @@ def tiled_attention(
         shapes = (x.shape[:-2] for x in (q, k, v, mask, bias) if x is not None)
         leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
         q, k, v = (x.expand(*leading, *x.shape[-2:]) for x in (q.to(wide) * factor, k, v))
-        out, lse = _Tiled.apply(q, k, v, mask, bias, bool(causal))  # type: ignore[no-untyped-call]
-    return (out.to(dtype), lse[..., 0]) if return_lse else out.to(dtype)
+        out, lse = _Tiled.apply(  # type: ignore[no-untyped-call]
+            q, k, v, mask, bias, bool(causal), again
+        )
+    return out.to(dtype), lse[..., 0]
 
 
 class _Tiled(torch.autograd.Function):
@@ -64,42 +85,20 @@ class _Tiled(torch.autograd.Function):
         mask: Tensor | None,
         bias: Tensor | None,
         causal: bool,
+        again: bool,
     ) -> tuple[Tensor, Tensor]:
-        out, lse = q.new_zeros(*q.shape[:-1], v.shape[-1]), q.new_zeros(*q.shape[:-1], 1)
-        bounded = bias is None and _bounded(q, k, v)
-        values, shrunk = (v, 1.0) if bounded else _shrink(v)
-        strips = _strips((q, out, lse), (k, values), mask, bias, causal)
-        for heads, (q_i, out_i, total), blocks in strips:
-            top = torch.full_like(total, 0 if bounded else torch.finfo(lse.dtype).min)
-            sees = torch.zeros_like(total, dtype=torch.bool)
-            for block, (k_j, v_j) in blocks:
-                weights = heads.product(q_i, k_j.mT)
-                if block.bias is not None:
-                    weights += block.bias
-                if bounded:
-                    _hide(_exp(weights), block.shown, 0)
-                else:
-                    _hide(weights, block.shown, -math.inf)
-                    new = torch.maximum(top, weights.amax(-1, keepdim=True))
-                    rescale = _exp(top.sub_(new))
-                    total.mul_(rescale)
-                    out_i.mul_(rescale)
-                    top.copy_(new)
-                    _exp(weights.sub_(new))
-                    sees |= True if block.shown is None else block.shown.any(-1, keepdim=True)
-                total.add_(weights.sum(-1, keepdim=True))
-                _add_product(out_i, weights, v_j, block.shown)
-            out_i.div_(total.where(sees | (total > 0), 1))
-            total.log_().add_(top)
-        if shrunk != 1:
-            out.mul_(shrunk)
+        out, lse = attend_in_tiles(q, k, v, mask, bias, causal)
         ctx.save_for_backward(q, k, v, mask, bias, out, lse)
-        ctx.causal = causal
+        ctx.causal, ctx.again = causal, again
         return out, lse
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...]:
         """With W = exp(scores - lse): d_scores = W ∘ (d_out Vᵀ - rowsum(d_out ∘ out) + d_lse)."""
+        if ctx.again and (torch.is_grad_enabled() or transformed(d_out)):
+            q, k, v, mask, bias, _, _ = ctx.saved_tensors
+            found = dense_gradients(d_out, q, k, v, mask, bias, ctx.causal, 1.0)
+            return *found[:3], None, found[3], None, None
         _check_no_transform(d_out, d_lse)
         if torch.is_grad_enabled():
             raise RuntimeError(
@@ -111,28 +110,80 @@ class _Tiled(torch.autograd.Function):
         with no_autocast(q.device):
             mean = (d_out * out).sum(-1, keepdim=True).sub_(d_lse)
             rows, columns = (q, lse, d_out, mean, d_q), (k, v, d_k, d_v)
-            strips = _strips(rows, columns, mask, bias, ctx.causal)
-            for heads, (q_i, lse_i, d_out_i, mean_i, d_q_i), blocks in strips:
-                for block, (k_j, v_j, d_k_j, d_v_j) in blocks:
-                    weights = heads.product(q_i, k_j.mT)
-                    if block.bias is not None:
-                        weights += block.bias
-                    _exp(weights.sub_(lse_i))
-                    d_scores = heads.product(d_out_i, v_j.mT, 1).sub_(mean_i).mul_(weights)
-                    _hide(weights, block.shown, 0)
-                    _hide(d_scores, block.shown, 0)
-                    turned = None if block.shown is None else block.shown.mT
-                    _add_product(d_v_j, weights.mT, d_out_i, turned)
-                    _add_product(d_q_i, d_scores, k_j, block.shown)
-                    _add_product(d_k_j, d_scores.mT, q_i, turned)
-                    if d_bias is not None:
-                        heads.add_pairs(d_bias, block, d_scores)
-        return d_q, d_k, d_v, None, None if d_bias is None else d_bias.to(bias.dtype), None
+            add_gradients(rows, columns, mask, bias, ctx.causal, d_bias)
+        return d_q, d_k, d_v, None, None if d_bias is None else d_bias.to(bias.dtype), None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, ...]:
         """Refuse the derivative in forward mode."""
         raise RuntimeError("tiled_attention has no forward-mode derivative; attention has")
+
+
+def attend_in_tiles(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool
+) -> tuple[Tensor, Tensor]:
+    """Output and log-sum-exp (..., T, 1), from q scaled already, k and v with the same leading axes."""
+    out, lse = q.new_zeros(*q.shape[:-1], v.shape[-1]), q.new_zeros(*q.shape[:-1], 1)
+    bounded = bias is None and _bounded(q, k, v)
+    values, shrunk = (v, 1.0) if bounded else _shrink(v)
+    strips = _strips((q, out, lse), (k, values), mask, bias, causal)
+    for heads, (q_i, out_i, total), blocks in strips:
+        top = torch.full_like(total, 0 if bounded else torch.finfo(lse.dtype).min)
+        sees = torch.zeros_like(total, dtype=torch.bool)
+        for block, (k_j, v_j) in blocks:
+            weights = heads.product(q_i, k_j.mT)
+            if block.bias is not None:
+                weights += block.bias
+            if bounded:
+                _hide(_exp(weights), block.shown, 0)
+            else:
+                _hide(weights, block.shown, -math.inf)
+                new = torch.maximum(top, weights.amax(-1, keepdim=True))
+                rescale = _exp(top.sub_(new))
+                total.mul_(rescale)
+                out_i.mul_(rescale)
+                top.copy_(new)
+                _exp(weights.sub_(new))
+                sees |= True if block.shown is None else block.shown.any(-1, keepdim=True)
+            total.add_(weights.sum(-1, keepdim=True))
+            _add_product(out_i, weights, v_j, block.shown)
+        out_i.div_(total.where(sees | (total > 0), 1))
+        total.log_().add_(top)
+    if shrunk != 1:
+        out.mul_(shrunk)
+    return out, lse
+
+
+def add_gradients(
+    rows: Sequence[Tensor],
+    columns: Sequence[Tensor],
+    mask: Tensor | None,
+    bias: Tensor | None,
+    causal: bool,
+    d_bias: Tensor | None = None,
+) -> None:
+    """Add the gradients of q, k, v and bias, in place, to d_q, d_k, d_v and d_bias.
+
+    rows are q, lse, d_out, mean and d_q, where mean (..., T, 1) is rowsum(d_out ∘ out); columns are
+    k, v, d_k and d_v, all with the same leading axes. lse and mean may be those of more keys than k.
+    Then what is added is the part that these keys have in the gradients.
+    """
+    strips = _strips(rows, columns, mask, bias, causal)
+    for heads, (q_i, lse_i, d_out_i, mean_i, d_q_i), blocks in strips:
+        for block, (k_j, v_j, d_k_j, d_v_j) in blocks:
+            weights = heads.product(q_i, k_j.mT)
+            if block.bias is not None:
+                weights += block.bias
+            _exp(weights.sub_(lse_i))
+            d_scores = heads.product(d_out_i, v_j.mT, 1).sub_(mean_i).mul_(weights)
+            _hide(weights, block.shown, 0)
+            _hide(d_scores, block.shown, 0)
+            turned = None if block.shown is None else block.shown.mT
+            _add_product(d_v_j, weights.mT, d_out_i, turned)
+            _add_product(d_q_i, d_scores, k_j, block.shown)
+            _add_product(d_k_j, d_scores.mT, q_i, turned)
+            if d_bias is not None:
+                heads.add_pairs(d_bias, block, d_scores)
 
 
 class _Block(NamedTuple):
@@ -265,8 +316,7 @@ def _shrink(v: Tensor) -> tuple[Tensor, float]:
 
 def _check_no_transform(*gradients: Tensor) -> None:
     """Raise RuntimeError inside torch.func.vmap, grad and the like, and for many gradients at once."""
-    batched = any(map(torch._C._functorch.is_legacy_batchedtensor, gradients))
-    if batched or torch._C._are_functorch_transforms_active():
+    if transformed(*gradients):
         raise RuntimeError(
             "tiled_attention takes no transform of torch.func (vmap, grad, jvp); attention does"
         )

@@ -1,0 +1,95 @@
+"""Start processes on this machine that form a torch.distributed group, and collect what they return."""
+
+import pickle
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ..shapes import check_count
+
+
+def run_processes(
+    count: int, function: Callable[..., Any], *arguments: Any, seconds: float = 120.0
+) -> list[Any]:
+    """Call function(*arguments) in each of `count` new processes; returns what they return, by rank.
+
+    The processes form torch.distributed's default group (gloo, on CPU) and meet in a file, so that
+    no port is needed; each computes on one thread. `function` is one that can be imported: not of a
+    notebook. Arguments and results are pickled.
+
+    Raises RuntimeError with its rank and its words when a process raises or ends, and TimeoutError
+    after `seconds`; then, as always, no process is left behind.
+    """
+    count = check_count("count", count, least=1)
+    task, context = pickle.dumps((function, arguments)), get_context("spawn")
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        pipes = [context.Pipe(duplex=False) for _ in range(count)]
+        processes = [
+            context.Process(
+                target=_process,
+                args=(rank, count, str(Path(folder, "meet")), seconds, task, answer),
+                daemon=True,
+            )
+            for rank, (_, answer) in enumerate(pipes)
+        ]
+        try:
+            for process, (_, answer) in zip(processes, pipes, strict=True):
+                process.start()
+                answer.close()  # the process has it; so its end is seen here
+            results = _collect([heard for heard, _ in pipes], seconds)
+            for process in processes:
+                process.join(seconds)
+            return results
+        finally:
+            for process in processes:
+                if process.pid is not None:
+                    process.kill()
+                    process.join()
+
+
+def _collect(pipes: list[Connection], seconds: float) -> list[Any]:
+    """What each process says, in whatever order they say it."""
+    results: dict[int, Any] = {}
+    end = time.monotonic() + seconds
+    while len(results) < len(pipes):
+        waiting = {pipe: rank for rank, pipe in enumerate(pipes) if rank not in results}
+        heard = wait(waiting, max(0.0, end - time.monotonic()))
+        if not heard:
+            raise TimeoutError(f"processes {[*waiting.values()]} did not end in {seconds:g} s")
+        for pipe in heard:
+            rank = waiting[pipe]  # type: ignore[index]
+            try:
+                fine, results[rank] = pickle.loads(pipe.recv_bytes())  # type: ignore[union-attr]
+            except EOFError:
+                fine, results[rank] = False, "it ended without an answer"
+            if not fine:
+                raise RuntimeError(f"process {rank} of {len(pipes)}: {results[rank]}")
+    return [results[rank] for rank in range(len(pipes))]
+
+
+def _process(
+    rank: int, count: int, meet: str, seconds: float, task: bytes, answer: Connection
+) -> None:
+    """One of the processes: join the others, do the task, say what came of it."""
+    try:
+        torch.set_num_threads(1)
+        store = dist.FileStore(meet, count)  # type: ignore[attr-defined]
+        dist.init_process_group(
+            "gloo", store=store, rank=rank, world_size=count, timeout=timedelta(seconds=seconds)
+        )
+        function, arguments = pickle.loads(task)
+        said = pickle.dumps((True, function(*arguments)))
+        dist.barrier()  # nobody leaves while another may still be sending
+    except Exception as error:
+        said = pickle.dumps((False, f"{type(error).__name__}: {error}"))
+    answer.send_bytes(said)
+    if dist.is_initialized():
+        dist.destroy_process_group()
