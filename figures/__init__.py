@@ -11,6 +11,7 @@ from .draw_bars import draw_bars, draw_shares
 from .draw_curves import draw_curves
 from .draw_heads import draw_heads
 from .draw_lines import draw_lines
+from .draw_roofline import draw_roofline
 from .draw_weights import draw_scores, draw_weights
 from .look import panels
 from .quiz import quiz
@@ -33,6 +34,7 @@ __all__ = [
     "draw_curves",
     "draw_heads",
     "draw_lines",
+    "draw_roofline",
     "draw_scores",
     "draw_shares",
     "draw_weights",

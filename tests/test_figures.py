@@ -42,6 +42,9 @@ DRAWN: dict[str, Callable[[], Axes]] = {
     "curves": lambda: figures.draw_curves(
         np.arange(5), {"up": np.arange(5), "down": -np.arange(5)}, xlabel="x", ylabel="y"
     ),
+    "roofline": lambda: figures.draw_roofline(
+        2.0 ** np.arange(3, 12), {"A": np.arange(10, 19)}, {"one": (16.0, 12.0)}
+    ),
     "bars": lambda: figures.draw_bars(["a", "b"], {"one": [1, 2], "two": [3, 4]}, ylabel="y"),
     "heads": lambda: figures.draw_heads(
         np.arange(24.0).reshape(2, 3, 4) - 2, np.full((2, 3, 4), 0.5), relations="abcd"
