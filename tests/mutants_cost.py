@@ -489,6 +489,32 @@ def visited_reshaped(T: Any, S: Any, block: Any, window: Any) -> Any:
     return mask.reshape(rows, block, columns, block).any(axis=(1, 3)).sum(axis=1)
 
 
+@wrong("visited_blocks", "where you cut the keys", cut="by tokens")
+def visited_by_tokens(T: Any, S: Any, block: Any, window: Any) -> Any:
+    found: dict[int, set[int]] = {}
+    for i in range(S - T, S):
+        found.setdefault(i // block, set()).update(
+            j // block for j in range(max(0, i - window + 1), i + 1)
+        )
+    return [len(keys) for keys in found.values()]
+
+
+@wrong("visited_blocks", "where you cut the keys", cut="by tokens, whole")
+def visited_numbered(T: Any, S: Any, block: Any, window: Any) -> Any:
+    """Blocks by their numbers, the first one with tokens that are no queries."""
+    return [
+        min(S - 1, (b + 1) * block - 1) // block - max(0, b * block - window + 1) // block + 1
+        for b in range((S - T) // block, math.ceil(S / block))
+    ]
+
+
+@wrong("visited_blocks", "where you cut the keys", cut="by tokens, last")
+def visited_last_rows(T: Any, S: Any, block: Any, window: Any) -> Any:
+    """The last rows of the map of all S tokens."""
+    rows = [sum(t.any() for t in row) for row in tiles(near(S, S, window), block)]
+    return rows[-math.ceil(T / block) :]
+
+
 @wrong("visited_blocks", "T and S are exchanged", size="S, T")
 def visited_exchanged(T: Any, S: Any, block: Any, window: Any) -> Any:
     return [sum(t.any() for t in row) for row in tiles(near(S, T, window), block)]

@@ -113,6 +113,17 @@ gates_as("at 0, but", lambda g: (g != 0) * 1.0, "not 0")
 gates_as("the mean of", lambda g: np.repeat(g.mean(), len(g)), "mean")
 gates_as("by the first gate", lambda g: g[:1], "first")
 gates_as("in reverse", lambda g: g[::-1], "reversed")
+heads_with("along the last axis", gated(gate=lambda out, g: g * out), gate="features")
+heads_with("along the tokens", gated(gate=lambda out, g: out * g[:, None]), gate="tokens")
+
+
+@wrong("gated_heads", "along the last axis", gate="features")
+def gated_list(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, gates: Any, heads: Any) -> Any:
+    """A list of heads, times the gates as they are."""
+    q, k, v = (np.split(x @ W, heads, axis=1) for W in (W_Q, W_K, W_V))
+    return np.hstack(list(gates * [mix(q[h], k[h], v[h]) for h in range(heads)])) @ W_O
+
+
 heads_with(
     "0, 1, 2, 0, 1, 2",
     gated(
@@ -187,6 +198,41 @@ def by_width(says: str, width: Callable[[Any, Any], float], scale: str) -> None:
 
 by_width("by sqrt(d_model)", lambda x, W: x.shape[1], "1/sqrt(d_model)")
 by_width("all heads' width together", lambda x, W: W.shape[1], "1/sqrt(H·d_k)")
+
+
+def by_heads(says: str, width: Callable[[int, int], float], scale: str) -> None:
+    """The textbook's d_k, found from d_model and H."""
+
+    def fn(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, gates: Any, heads: Any) -> Any:
+        d_k = width(x.shape[1], heads)
+        attend = scaled(lambda q: 1 / math.sqrt(d_k))
+        return gated(attend=attend)(x, W_Q, W_K, W_V, W_O, gates, heads)
+
+    heads_with(says, fn, scale=scale)
+
+
+by_heads("the root of d_model / H", lambda d, H: d / H, "1/sqrt(d_model / H)")
+by_heads("the root of d_model / H", lambda d, H: d // H, "1/sqrt(d_model // H)")
+
+
+@wrong("gated_heads", "take d_model // heads", split="d_model // H")
+def gated_as_in_books(
+    x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, gates: Any, heads: Any
+) -> Any:
+    T, d_model = x.shape
+    d_k = d_model // heads
+    q, k, v = ((x @ W).reshape(T, heads, d_k).transpose(1, 0, 2) for W in (W_Q, W_K, W_V))
+    out = softmax(q @ k.transpose(0, 2, 1) / np.sqrt(d_k)) @ v * gates[:, None, None]
+    return out.transpose(1, 0, 2).reshape(T, heads * d_k) @ W_O
+
+
+@wrong("gated_heads", "as wide as the keys", split="d_k")
+def gated_one_width(x: Any, W_Q: Any, W_K: Any, W_V: Any, W_O: Any, gates: Any, heads: Any) -> Any:
+    d = W_Q.shape[1] // heads
+    q, k, v = ((x @ W).reshape(len(x), heads, d).swapaxes(0, 1) for W in (W_Q, W_K, W_V))
+    return join(mix(q, k, v) * gates.reshape(heads, 1, 1)) @ W_O
+
+
 heads_with(
     "compares its own heads",
     gated(
@@ -205,6 +251,11 @@ heads_with(
 heads_with("no softmax", gated(attend=weighed(lambda s: s)), softmax="none")
 heads_with("do not sum to 1", gated(attend=weighed(np.exp)), softmax="no sum")
 heads_with("same weight", gated(attend=weighed(lambda s: softmax(0 * s))), softmax="average")
+heads_with(
+    "causal mask",
+    gated(attend=weighed(lambda s: softmax(np.where(np.tri(s.shape[1]) == 1, s, -np.inf)))),
+    softmax="causal",
+)
 heads_with("over the queries", gated(attend=weighed(lambda s: softmax(s, 1))), softmax="queries")
 heads_with(
     "over the heads, axis 0", gated(attend=weighed(lambda s: softmax(s, 0))), softmax="heads"

@@ -276,6 +276,17 @@ def hide(scores: Any) -> Any:
     return np.where(np.tri(len(scores)) == 1, scores, -np.inf)
 
 
+kept("with -inf", lambda q, k, v, g: hide(q @ k.T * decays(len(q), g)) @ v, seen="-inf")
+kept("is NaN", lambda q, k, v, g: hide(q @ k.T) * decays(len(q), g) @ v, seen="-inf times 0")
+
+
+@wrong("retention", "with -inf", seen="-inf in the decays")
+def retention_infinite_decay(q: Any, k: Any, v: Any, gamma: Any) -> Any:
+    D = gamma ** steps_of(q)
+    D[steps_of(q) < 0] = -math.inf
+    return (q @ k.T * D) @ v
+
+
 kept(
     "softmax of the scores first",
     lambda q, k, v, g: (softmax(hide(q @ k.T)) * decays(len(q), g)) @ v,

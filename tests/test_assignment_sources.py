@@ -91,8 +91,7 @@ def test_it_is_a_valid_notebook_that_was_not_run(name: str) -> None:
 def test_nbgraders_marks_are_those_of_the_conventions(name: str) -> None:
     for cell in source(name).cells:
         marks = graded(cell)
-        if not marks:
-            continue
+        assert marks, cell.id  # a cell without them is not locked
         assert marks["schema_version"] == 3
         assert marks["grade_id"] == cell.id
         assert not marks.get("task", False)
@@ -148,6 +147,30 @@ def test_the_title_says_how_long_it_takes_and_what_it_counts(name: str) -> None:
     assert f"about {ASSIGNMENTS[name].minutes} minutes" in title
     assert "20 points" in title
     assert f"hapter {ASSIGNMENTS[name].chapter}" in title
+
+
+@per_name
+def test_the_title_says_what_may_be_returned_and_what_stops_run_all(name: str) -> None:
+    one, rest = (
+        read(path / file).cells[0].source.split("\n", 4)[4]
+        for path, file in (
+            (ROOT / "assignments/sources", "pointing.ipynb"),
+            (SOURCES, f"{name}.ipynb"),
+        )
+    )
+    assert rest == one
+    assert "return arrays, lists or tensors (without gradient: `.detach()`)" in rest
+    assert 'not solved stops "run all" there: run the cells below it by hand' in rest
+
+
+@per_name
+def test_the_question_with_numbers_says_whose_they_are_and_what_counts_as_right(name: str) -> None:
+    ids = list(cells(name))
+    before = cells(name)[ids[ids.index("student") - 1]].source
+    assert before.endswith("Put **your full name, as in your course's list**, between the quotes.")
+    text = cells(name)["text-predict"].source
+    assert "hat lies within 1 % counts as right. The prediction comes first, by formula" in text
+    assert last(name).exercise.rtol == 0.01
 
 
 @per_name
@@ -306,15 +329,18 @@ def test_a_release_holds_no_solution_and_no_hidden_test(name: str) -> None:
 @per_name
 def test_a_release_that_nobody_filled_in_fails_in_its_checks_alone(name: str) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
-    raised: dict[str, Exception] = {}
+    raised: dict[str, str] = {}
     for cell in released(name).cells:
         if cell.cell_type == "code":
             try:
                 run(cell, names)
-            except (TypeError, AssertionError) as error:  # TypeError: None holds no two arrays
-                raised[cell.id] = error
-    assert set(raised) == {f"{task.name}-check" for task in ASSIGNMENTS[name].tasks}
-    assert all(map(str, raised.values()))
+            except AssertionError as error:
+                raised[cell.id] = str(error)
+    *functions, numbers = (task.name for task in ASSIGNMENTS[name].tasks)
+    assert raised == {
+        **{f"{function}-check": f"{function}: not written yet" for function in functions},
+        f"{numbers}-check": "predicted: not filled in yet",
+    }
 
 
 # The tests above refuse what they are for
@@ -334,6 +360,24 @@ def repeat_an_id(notebook: NotebookNode) -> None:
 
 def unlock_a_check(notebook: NotebookNode) -> None:
     graded(first_check(notebook))["locked"] = False
+
+
+def unlock_the_imports(notebook: NotebookNode) -> None:
+    next(cell for cell in notebook.cells if cell.id == "imports").metadata.clear()
+
+
+def say_less(notebook: NotebookNode) -> None:
+    notebook.cells[0].source = notebook.cells[0].source.replace("(without gradient", "(")
+
+
+def leave_out_the_tolerance(notebook: NotebookNode) -> None:
+    cell = next(cell for cell in notebook.cells if cell.id == "text-predict")
+    cell.source = cell.source.replace("1 %", "a bit")
+
+
+def look_at_nothing_first(notebook: NotebookNode) -> None:
+    cell = first_check(notebook)
+    cell.source = re.sub(r"assert mask is not None.*\n", "", cell.source)
 
 
 def give_a_point_more(notebook: NotebookNode) -> None:
@@ -388,6 +432,13 @@ def check_nothing(notebook: NotebookNode) -> None:
         (keep_output, test_it_is_a_valid_notebook_that_was_not_run),
         (repeat_an_id, test_it_is_a_valid_notebook_that_was_not_run),
         (unlock_a_check, test_nbgraders_marks_are_those_of_the_conventions),
+        (unlock_the_imports, test_nbgraders_marks_are_those_of_the_conventions),
+        (say_less, test_the_title_says_what_may_be_returned_and_what_stops_run_all),
+        (
+            leave_out_the_tolerance,
+            test_the_question_with_numbers_says_whose_they_are_and_what_counts_as_right,
+        ),
+        (look_at_nothing_first, test_a_release_that_nobody_filled_in_fails_in_its_checks_alone),
         (give_a_point_more, test_points_add_up_to_20),
         (move_the_question_up, test_cells_stand_in_the_order_of_the_conventions),
         (solve_in_sight, test_a_function_is_defined_with_a_docstring_around_its_solution),

@@ -3,7 +3,7 @@
 The defaults are right. They share nothing with the library, whose faults a mark must not have.
 """
 
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 
@@ -136,7 +136,9 @@ def visited_blocks(
     """
     if size == "S, T":
         T, S = S, T
-    i = np.arange(T)[:, None] + {"upper-left": 0, "T - S": T - S}.get(align, S - T)
+    first = {"upper-left": 0, "T - S": T - S}.get(align, S - T)
+    by_tokens = cut.startswith("by tokens")
+    i = np.arange(first - first % block if by_tokens else first, first + T)[:, None]
     j, w = np.arange(S), window
     mask = {
         "i - w <= j <= i": (i - w <= j) & (j <= i),
@@ -148,22 +150,26 @@ def visited_blocks(
         "|i - j| < w": abs(i - j) < w,
         "none": j < S + 0 * i,
     }.get(edges, (i - w < j) & (j <= i))
+    if cut == "by tokens":
+        mask = mask & (i >= first)
     if cut in ("queries rounded down", "rounded down"):
         mask = mask[: T // block * block]
     if cut in ("keys rounded down", "rounded down"):
         mask = mask[:, : S // block * block]
     some, every = (_tiles(mask, block, how) for how in (np.logical_or, np.logical_and))
-    first = np.arange(0, len(mask), block)
-    last = np.minimum(first + block, len(mask)) - 1
+    start = np.arange(0, len(mask), block)
+    end = np.minimum(start + block, len(mask)) - 1
     visited = {
         "whole": every,
         "partly": some & ~every,
         "hidden": ~some,
         "pairs": _tiles(mask, block, np.add),
         "one pair": mask[::block, ::block],
-        "first query": _tiles(mask[first], 1, np.logical_or, block),
-        "last query": _tiles(mask[last], 1, np.logical_or, block),
+        "first query": _tiles(mask[start], 1, np.logical_or, block),
+        "last query": _tiles(mask[end], 1, np.logical_or, block),
     }.get(counted, some)
+    if cut == "by tokens, last":
+        visited = visited[-ceil(T / block) :]
     match output:
         case "sum":
             return visited.sum()

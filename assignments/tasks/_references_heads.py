@@ -33,10 +33,17 @@ def gated_heads(
     """
     order = "T, H, d" if split == "across" else "H, T, d"
     cut = split if split in ("reshaped", "strided") else "slices"
+    _refuse(split, x.shape[1] // heads * heads, W_Q.shape[1], W_V.shape[1])
     q, k, v = (split_heads(x @ W, heads, cut=cut, order=order) for W in (W_Q, W_K, W_V))
     if gate == "scores":
         q = q * gates[:, None, None]
-    widths = {"1/sqrt(d_model)": x.shape[1], "1/sqrt(H·d_k)": W_Q.shape[1], "1/sqrt(H)": heads}
+    widths = {
+        "1/sqrt(d_model)": x.shape[1],
+        "1/sqrt(d_model / H)": x.shape[1] / heads,
+        "1/sqrt(d_model // H)": x.shape[1] // heads,
+        "1/sqrt(H·d_k)": W_Q.shape[1],
+        "1/sqrt(H)": heads,
+    }
     out = scaled_dot_product_attention(
         q,
         k,
@@ -49,7 +56,8 @@ def gated_heads(
     )
     if split == "across":
         out = out.swapaxes(0, 1)
-    own = _gates(gates, gate)[:, None, None]
+    along = {"features": (1, 1, -1), "tokens": (1, -1, 1)}.get(gate, (-1, 1, 1))
+    own = _gates(gates, gate).reshape(along)
     out = out + own if gate == "added" else out * own
     if output == "weights":
         return out
@@ -69,6 +77,13 @@ def gated_heads(
     if gate == "model":
         result = result * np.repeat(gates, result.shape[1] // heads)
     return result
+
+
+def _refuse(split: str, of_model: int, of_k: int, of_v: int) -> None:
+    """Raise ValueError where a reshape for other columns than the matrices have would."""
+    width = {"d_model // H": of_model, "d_k": of_k}.get(split)
+    if width is not None and not width == of_k == of_v:
+        raise ValueError("cannot reshape")
 
 
 def _gates(gates: Array, gate: str) -> Array:

@@ -84,8 +84,9 @@ def retention(
     weights: Array = scores + factors if decay == "added" else scores * factors
     if decay == "added":
         weights = np.where(visible, weights, 0.0)
-    if seen == "-inf":
-        weights = np.where(visible, weights, -np.inf)
+    if seen.startswith("-inf"):
+        hidden = {"-inf times 0": np.nan, "-inf in the decays": -np.inf * scores}.get(seen, -np.inf)
+        weights = np.where(visible, weights, hidden)
     weights = _normalised(normalised, weights, scores, factors, visible)
     match output:
         case "weights":

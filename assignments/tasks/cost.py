@@ -41,10 +41,14 @@ def _parts(rng: np.random.Generator, trial: int) -> Case:
 
 
 def _grids(rng: np.random.Generator, trial: int) -> Case:
-    """Sizes with a rest; in some, one key more or less at an edge adds a block or takes one away."""
+    """Sizes with a rest; in some, one key more or less at an edge adds a block or takes one away.
+
+    Blocks of queries that began at token 0 would be more in the last. A block that reached before the
+    first query would see more in case 6: two blocks or more lie ahead of it.
+    """
     block = [3, 4, 3, 5, 4, 3, 5, 4][trial]
-    ahead = [0, 0, 1, 1, 3, 2, 0, 2][trial] + (block * int(rng.integers(1, 3)) if trial > 1 else 0)
-    T = block * int(rng.integers(4, 6)) + [1, 2, 2, 3, 1, 1, 4, 1][trial]
+    ahead = [0, 0, 1, 1, 3, 2, 0, 2][trial] + (block * int(rng.integers(2, 4)) if trial > 1 else 0)
+    T = block * int(rng.integers(4, 6)) + [1, 2, 2, 3, 1, 1, 4, 3][trial]
     wide = [2, 1, 1, 2, 2, 1, 2, 2][trial] + ahead
     window = wide % block + block * int(rng.integers(1, 3))
     return (T, T + ahead, block, window)
@@ -159,6 +163,11 @@ MERGE_PARTS = Exercise(
     returns=("out", "lse"),
 )
 
+BY_TOKENS = (
+    "You cut the queries where you cut the keys, at token 0, block, 2 · block and so on. "
+    "Their blocks begin at the first query, whichever token it is."
+)
+
 VISITED_BLOCKS = Exercise(
     name="visited_blocks",
     reference=visited_blocks,
@@ -200,6 +209,9 @@ VISITED_BLOCKS = Exercise(
             "keys rounded down": "You leave out the last, smaller block of keys. Round up.",
             "rounded down": "You leave out the smaller blocks at the end, of queries and of keys. "
             "Round up.",
+            "by tokens": BY_TOKENS,
+            "by tokens, whole": BY_TOKENS,
+            "by tokens, last": BY_TOKENS,
         },
         "size": {
             "S, T": "T and S are exchanged. T queries look at S keys.",

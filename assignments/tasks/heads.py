@@ -15,14 +15,18 @@ MULTI_HEAD, GROUPED = MULTI_HEAD_ATTENTION.settings, GROUPED_ATTENTION.settings
 
 
 def _block(rng: np.random.Generator, trial: int) -> Case:
-    """W_O is square in the first case only; d_k and d_v are equal in two; a gate is 0 in one."""
+    """W_O is square in the first case only; d_k and d_v are equal in two; a gate is 0 in one.
+
+    Where else a gate's axis fits is seen in cases 3 (tokens) and 5 (features); where d_model // H
+    is the width of a head, in case 6.
+    """
     T, d_model, heads, d_k, d_v = [
         (5, 21, 3, 5, 7),
         (7, 15, 5, 9, 11),
         (3, 25, 3, 5, 5),
         (9, 14, 7, 5, 3),
-        (11, 17, 5, 9, 7),
-        (5, 16, 3, 7, 7),
+        (11, 17, 5, 9, 5),
+        (5, 22, 3, 7, 7),
     ][trial]
     shapes = [
         (T, d_model),
@@ -78,6 +82,11 @@ def _some(settings: Mapping[str, str], *names: str) -> dict[str, str]:
     return {name: settings[name] for name in names}
 
 
+OF_W_Q = (
+    "You scale by the root of d_model / H. Only where W_Q is square is this d_k: "
+    "take the width that your queries have."
+)
+
 GATED_HEADS = Exercise(
     name="gated_heads",
     reference=gated_heads,
@@ -89,6 +98,10 @@ GATED_HEADS = Exercise(
             "added": "You add the gates. They multiply.",
             "tiled": "You deal the gates out in turn over the columns: 0, 1, 2, 0, 1, 2. "
             "A head's columns are neighbours, and all have its gate.",
+            "features": "Your gates lie along the last axis, so that a feature has a gate, or they do "
+            "not fit at all. Give them the axis of the heads.",
+            "tokens": "Your gates lie along the tokens, so that a token has a gate, or they do not "
+            "fit at all. Give them the axis of the heads.",
             "model": "You multiply the result by the gates, after W_O. "
             "W_O has mixed the heads by then.",
             "1 - gate": "Your gates work the wrong way round. 1 leaves a head as it is, 0 silences "
@@ -105,15 +118,20 @@ GATED_HEADS = Exercise(
             "first": "You multiply all heads by the first gate. Each head has its own.",
             "reversed": "Your gates come in reverse. Gate 0 is that of head 0.",
         },
-        "split": _some(MULTI_HEAD["split"], "across", "reshaped", "strided"),
+        "split": _some(MULTI_HEAD["split"], "across", "reshaped", "strided")
+        | {
+            "d_model // H": "You take d_model // heads as the width of a head, which does not fit. "
+            "The matrices decide it, and W_V apart from W_Q.",
+            "d_k": "You take the values to be as wide as the keys, which does not fit. "
+            "W_V decides their width.",
+        },
         "scale": _some(
             MULTI_HEAD["scale"],
             *("none", "*sqrt(d_k)", "1/d_k", "1/sqrt(d_model)", "1/sqrt(H·d_k)"),
             *("1/sqrt(H)", "1/sqrt(T)"),
-        ),
-        "softmax": {
-            name: words for name, words in MULTI_HEAD["softmax"].items() if name != "causal"
-        },
+        )
+        | {"1/sqrt(d_model / H)": OF_W_Q, "1/sqrt(d_model // H)": OF_W_Q},
+        "softmax": MULTI_HEAD["softmax"],
         "roles": _some(MULTI_HEAD["roles"], *("q, v, k", "k, q, v", "q, k, k", "q, q, v")),
         "merge": _some(MULTI_HEAD["merge"], *("reshaped", "interleaved"))
         | {

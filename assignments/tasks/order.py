@@ -103,6 +103,11 @@ PREFIX_MASK = Exercise(
     inputs=_prefixes,
 )
 
+INFINITE = (
+    "You hide the future with -inf, which no softmax turns into 0 here. "
+    "A hidden key adds nothing: what must its weight be?"
+)
+
 RETENTION = Exercise(
     name="retention",
     reference=retention,
@@ -134,8 +139,10 @@ RETENTION = Exercise(
             "j <= i + 1": "A token reads the next one. Stop at the token itself.",
             "j >= i": "Your decay is transposed: tokens read the future. "
             "Rows are queries, columns are keys.",
-            "-inf": "You hide the future with -inf. "
-            "No softmax follows that would turn it to 0: think of what is added for a hidden key.",
+            "-inf": INFINITE,
+            "-inf times 0": "You hide the future with -inf, and -inf times a decay of 0 is NaN. "
+            "No softmax follows: leave the scores as they are, the 0 hides.",
+            "-inf in the decays": INFINITE,
         },
         "normalised": {
             "softmax, then decay": "You take a softmax of the scores first. "
