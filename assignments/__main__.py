@@ -76,7 +76,14 @@ def parser() -> argparse.ArgumentParser:
         "--roster", type=Path, help="the list of students exported from it, to be filled in"
     )
     export.add_argument(
-        "--column", help="title of the column for the marks, if it has another name"
+        "--column",
+        help="title of the column for the marks; the assignment's title (Who looks where) and its "
+        "short name (pointing) are known without",
+    )
+    export.add_argument(
+        "--only-complete",
+        action="store_true",
+        help="leave out the totals that still lack a mark by hand",
     )
     return whole
 
@@ -94,7 +101,12 @@ def _build(options: argparse.Namespace) -> int:
 def _collect(options: argparse.Namespace) -> int:
     from .collect import collect
 
-    collect(options.course, options.name, options.sources, options.pattern)
+    rows = collect(options.course, options.name, options.sources, options.pattern)
+    missing = [str(source) for source in options.sources if not source.exists()]
+    if missing:
+        raise FileNotFoundError(f"there is no {', no '.join(missing)}")
+    if not any(row.student for row in rows):
+        raise ValueError("nothing was taken")
     return 0
 
 
@@ -142,7 +154,14 @@ def _feedback(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from .export import export
 
-    export(options.course, options.name, options.to, options.roster, column=options.column)
+    export(
+        options.course,
+        options.name,
+        options.to,
+        options.roster,
+        column=options.column,
+        only_complete=options.only_complete,
+    )
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +13,15 @@ from nbformat import NotebookNode
 from tqdm import tqdm
 
 from .doctor import belongs, mended, to_bytes
-from .shelf import keep, received, released, submission, write
+from .gradescope import Person, people, remember
+from .shelf import keep, others, received, released, submission, write
 from .tasks import NAMES
-from .unpack import Entry, entries
+from .unpack import METADATA, Entry, entries
 
 CANVAS = re.compile(r"(?P<name>[^_/]+)(?P<late>_LATE)?_(?P<number>\d+)_\d+_[^/]+")
 MOODLE = re.compile(r"(?P<name>[^/]+)_(?P<number>\d+)_assignsubmission_")
 GRADESCOPE = re.compile(r"submission_\d+")
+NAMELESS = "it names nobody, so students are called submission_1 and so on."
 UNKNOWN = "nothing in its path says whose it is: put it into a folder called after the student, or give a pattern"
 
 
@@ -40,29 +42,45 @@ def collect(
     pattern: a regular expression with a group `student`, searched in a file's path within its
     source. Without it the paths of Canvas, Moodle and Gradescope are known, and any other is a
     folder for each student. The student is `name_number` where Canvas and Moodle give the number,
-    since two may share a name.
+    since two may share a name. Gradescope's submissions are those of the students whom its
+    submission_metadata.yml names, called as `gradescope.people` says; without it, `submission_700`.
 
     The bytes are kept in COURSE/received; the newest notebook of this assignment, repaired, is put
     into COURSE/submitted. A second run with the same files changes nothing. Raises FileNotFoundError
     if the assignment has no release, ValueError if the pattern has no group `student`.
     """
-    release = released(course, name)
+    release, strangers = released(course, name), others(course, name)
     find = _compiled(pattern)
     rows: list[Row] = []
     came: dict[str, list[Entry]] = defaultdict(list)
+    known: dict[str, Person] = {}
     for source in sources:
-        found = list(entries(source))
+        found: list[Entry] = []
+        about: list[Entry] = []
+        for entry in entries(source):
+            (about if entry.path.split("/")[-1] == METADATA else found).append(entry)
+        groups = _groups(about)
+        if about and not groups:
+            rows.append(Row(about[0].path, "", NAMELESS))
         top = "" if find else _wrapper(found, name)
         for entry in found:
             try:
                 if entry.refused:
                     raise ValueError(entry.refused)
-                student = fit(_whose(entry.path.removeprefix(top), name, find))
-                came[student].append(entry)
+                whose = fit(_whose(entry.path.removeprefix(top), name, find))
+                group = {} if find else groups.get(whose, {})
+                known |= group
+                for student in group or [whose]:
+                    came[student].append(entry)
             except ValueError as error:
                 rows.append(Row(entry.path, "", f"{error}."))
+    remember(course, name, known)
     for student in tqdm(sorted(came), desc="collect", unit="student", delay=2):
-        rows += _take(course, name, student, came[student], release)
+        try:
+            rows += _take(course, name, student, came[student], release, strangers)
+        except Exception as error:  # whatever one of them handed in, the others are taken
+            why = f"it could not be taken in: {type(error).__name__}: {error}"
+            rows += [Row(entry.path, "", f"{student}: {why}"[:300]) for entry in came[student]]
     print(table(rows))
     return rows
 
@@ -113,12 +131,31 @@ def _folders(path: str, name: str) -> list[str]:
     return [part for part in path.split("/")[:-1] if part and part not in (*NAMES, name)]
 
 
+def _groups(metadata: Iterable[Entry]) -> dict[str, dict[str, Person]]:
+    """The students of Gradescope's submissions; whose id cannot be a folder has the submission's."""
+    groups: dict[str, dict[str, Person]] = {}
+    for entry in metadata:
+        for whole, students in people(entry.data).items():
+            groups[whole] = {}
+            for student, person in students.items():
+                try:
+                    groups[whole][fit(student)] = person
+                except ValueError:
+                    groups[whole][whole] = person
+    return groups
+
+
 def _wrapper(found: Sequence[Entry], name: str) -> str:
-    """The one folder in which a source has all its students' folders, with `/`; or ""."""
-    paths = [_folders(entry.path, name) for entry in found if not entry.refused]
+    """The one folder in which a source has all its students' folders or files, with `/`; or ""."""
+    good = [entry.path for entry in found if not entry.refused]
+    paths = [_folders(path, name) for path in good]
     tops = {path[0] if path else "" for path in paths}
     below = {path[1] if len(path) > 1 else "" for path in paths}
-    return f"{tops.pop()}/" if len(tops) == 1 and len(below - {""}) > 1 and "" not in below else ""
+    files = [CANVAS.fullmatch(path.split("/")[-1]) for path in good]
+    numbers = {canvas["number"] if canvas else "" for canvas in files}
+    flat = below == {""} and len(numbers) > 1 and "" not in numbers
+    whole = flat or (len(below) > 1 and "" not in below)
+    return f"{tops.pop()}/" if len(tops) == 1 and "" not in tops and whole else ""
 
 
 def _whose(path: str, name: str, find: re.Pattern[str] | None) -> str:
@@ -130,23 +167,27 @@ def _whose(path: str, name: str, find: re.Pattern[str] | None) -> str:
         return found["student"]
     *_, file = path.split("/")
     folders = _folders(path, name)
-    for part in [*folders, file]:
+    for part in folders or [file]:  # the students themselves choose the names of files in folders
         moodle = MOODLE.match(part)
         if moodle:
             return f"{moodle['name']}_{moodle['number']}"
         if GRADESCOPE.fullmatch(part):
             return part
+    if folders:
+        return folders[0]
     canvas = CANVAS.fullmatch(file)
-    # Canvas gives no folders; a file of a plain folder may be called `try_2_1_x.ipynb`.
-    if canvas and (not folders or len(canvas["number"]) > 2):
-        return f"{canvas['name']}_{canvas['number']}"
-    if not folders:
+    if not canvas:
         raise ValueError(UNKNOWN)
-    return folders[0]
+    return f"{canvas['name']}_{canvas['number']}"
 
 
 def _take(
-    course: Path, name: str, student: str, came: Sequence[Entry], release: NotebookNode
+    course: Path,
+    name: str,
+    student: str,
+    came: Sequence[Entry],
+    release: NotebookNode,
+    strangers: Mapping[str, NotebookNode],
 ) -> list[Row]:
     """Keep one student's notebooks and put the newest that can be marked where the grader looks."""
     came = sorted(came, key=lambda entry: (entry.changed, len(entry.path), entry.path))
@@ -157,9 +198,10 @@ def _take(
     if len(everything) == before and path.is_file():
         return [Row(entry.path, student, "was there already.") for entry in came]
     newest = next(
-        (one for one in reversed(everything) if belongs(one.read_bytes(), release)), everything[-1]
+        (one for one in reversed(everything) if belongs(one.read_bytes(), release, strangers)),
+        everything[-1],
     )
-    notebook, remarks = mended(newest.read_bytes(), release)
+    notebook, remarks = mended(newest.read_bytes(), release, strangers)
     write(path, to_bytes(notebook))
     rows = []
     for entry, place in zip(came, kept, strict=True):

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from .frame import OneFolder, converting
 from .frame import gradebook as gradebook  # also for those who read marks
-from .grader.grade import NAMED, grade_batch
+from .grader.grade import grade_batch
 from .grader.plugin import read_marks
 from .leaks import LeakError, refuse_leaks
 from .shelf import given, released, write
@@ -159,10 +159,9 @@ def _namesakes(course: Path, name: str) -> dict[str, list[str]]:
     for path in sorted((course / "grading" / name).glob("*.json")):
         if path.stem != "seed":
             questions = json.loads(path.read_bytes())["questions"]
-            flags = (flag for mark in questions for flag in mark["flags"])
-            said = next((flag for flag in flags if flag.startswith(NAMED)), "")
-            named.setdefault(said.removeprefix(NAMED) or repr(path.stem), []).append(path.stem)
-    return {one: students for one, students in named.items() if len(students) > 1}
+            one = next((mark["named"] for mark in questions if mark.get("named")), "")
+            named.setdefault(one, []).append(path.stem)
+    return {one: students for one, students in named.items() if one and len(students) > 1}
 
 
 class _Release(OneFolder, GenerateAssignment):  # type: ignore[misc]

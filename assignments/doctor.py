@@ -15,11 +15,13 @@ import nbformat
 from nbformat import NotebookNode
 
 from .matching import NOTHING, Slot, match, names_in, same, slots_of
-from .shelf import given, keep, released, submission, write
+from .shelf import given, keep, others, released, submission, write
 from .tidy import Found, read, tidy
 
 Placed = tuple[int | None, NotebookNode]  # the number of its cell in the release, if it has one
 Notes = defaultdict[str, list[str]]
+# Stands at the top of the blank notebook that takes the place of a file, so that its student reads it.
+UNMARKED = "**What you handed in could not be marked**: "
 MOST = 5  # names in a remark
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 SAYS = {
@@ -27,7 +29,9 @@ SAYS = {
     "kind": "Cells of the wrong type have their own again: {}.",
     "text": "Given cells that were changed have their text again: {}.",
     "missing": "Missing cells were put back: {}.",
-    "double": "Of a cell that came more than once, the first with an answer counts: {}.",
+    "copy": "Copies of cells as they were given out were left out: {}.",
+    "code": "Of code that came more than once all runs, and the last definition counts, as in Jupyter: {}.",
+    "words": "Of several answers in words the first counts: {}.",
     "nowhere": "Nothing in the notebook defines {}.",
 }
 
@@ -38,19 +42,22 @@ def doctor(course: Path, name: str, *, mend: bool = False) -> dict[str, list[str
     With `mend` the repaired notebook takes the place of the broken one, whose bytes are kept in
     COURSE/received. Raises FileNotFoundError if the assignment has no release.
     """
-    source = released(course, name)
+    source, known = released(course, name), others(course, name)
     said: dict[str, list[str]] = {}
     for folder in sorted((course / "submitted").glob(f"*/{name}")):
         student = folder.parent.name
         path = submission(course, name, student)
         there = [path] if path.is_file() else sorted(folder.glob("*.ipynb"))[:1]
         data = there[0].read_bytes() if there else b""
-        notebook, remarks = mended(data, source)
+        stands = unmarked(data)
+        notebook, remarks = mended(data, source, known)
         if there and there != [path]:
             remarks.insert(0, f"The notebook is called {there[0].name}, not {path.name}.")
         if mend and remarks:
             keep(course, name, student, [data] if there else [])
             write(path, to_bytes(notebook))
+        if stands:
+            remarks.insert(0, _stands(stands))
         said[student] = remarks
         print(f"{student}: {' '.join(remarks) or 'sound.'}")
     if not said:
@@ -63,25 +70,72 @@ def to_bytes(notebook: NotebookNode) -> bytes:
     return f"{nbformat.writes(notebook)}\n".encode()  # type: ignore[no-untyped-call]
 
 
-def mended(data: bytes, source: NotebookNode) -> tuple[NotebookNode, list[str]]:
-    """The repaired notebook from a file's bytes, with remarks; from a hopeless file, one without answers."""
+def mended(
+    data: bytes, source: NotebookNode, others: Mapping[str, NotebookNode] | None = None
+) -> tuple[NotebookNode, list[str]]:
+    """The repaired notebook from a file's bytes, with remarks.
+
+    From a hopeless file, and from the notebook of one of the `others`, a blank one with the reason in
+    its first cell.
+    """
     try:
-        return repair(read(data), source)
+        raw = read(data)
+        other = _origin(tidy(raw)[0], source, others or {})
+        if other:
+            raise ValueError(f"this is the notebook of {other}")
+        return repair(raw, source)
     except ValueError as error:
         blank = _without_solutions(source)
-        said = f"What was handed in cannot be read, so it has no answers: {error}."
-        blank.cells.insert(0, Found("markdown", said, id="unreadable").cell())
-        return blank, [said]
+        blank.cells.insert(0, Found("markdown", f"{UNMARKED}{error}.", id="unmarked").cell())
+        return blank, [_stands(str(error))]
 
 
-def belongs(data: bytes, source: NotebookNode) -> bool:
-    """Whether a file is a notebook that defines a function of the assignment, if only as a stub."""
+def unmarked(data: bytes) -> str:
+    """Why this blank notebook stands for a file that could not be marked; "" for any other notebook."""
     try:
         found, _ = tidy(read(data))
     except ValueError:
+        return ""
+    said = found[0].source if found else ""
+    return said.removeprefix(UNMARKED).removesuffix(".") if said.startswith(UNMARKED) else ""
+
+
+def _stands(reason: str) -> str:
+    return f"{reason[:1].upper()}{reason[1:]}. A blank notebook stands for it."
+
+
+def belongs(data: bytes, source: NotebookNode, others: Mapping[str, NotebookNode]) -> bool:
+    """Whether a file is a notebook of the assignment, and not of one of the `others` or of none."""
+    try:
+        return _origin(tidy(read(data))[0], source, others) == ""
+    except ValueError:
         return False
+
+
+def _origin(
+    found: Sequence[Found], source: NotebookNode, others: Mapping[str, NotebookNode]
+) -> str | None:
+    """Which of the `others` the cells come from; "" if they are of `source`, None if of no one.
+
+    One function of the assignment, if only its stub, makes a notebook the assignment's own. Else
+    that counts of which there are most given cells and functions.
+    """
+    functions, own = _kin(found, source)
+    if functions:
+        return ""
+    most, name = max(
+        ((_kin(found, other)[1], name) for name, other in others.items()), default=(0, "")
+    )
+    return name if most > own else "" if own > most else None
+
+
+def _kin(found: Sequence[Found], source: NotebookNode) -> tuple[int, int]:
+    """How many functions of an assignment there are among the cells, and how many with its given texts."""
     slots = slots_of(_without_solutions(source))
-    return any(slots[number].label in slots[number].names for number in match(slots, found))
+    pairs = match(slots, found).items()
+    functions = [n for n, _ in pairs if slots[n].label in slots[n].names]
+    texts = [n for n, at in pairs if not slots[n].answer and same(slots[n].text, found[at].source)]
+    return len(functions), len(functions) + len(texts)
 
 
 def repair(notebook: Mapping[str, Any], source: NotebookNode) -> tuple[NotebookNode, list[str]]:
@@ -134,8 +188,10 @@ def _in_place(
             yield from _restored(number, slots[number], one, notes)
             continue
         copied = next((slot for slot in slots if same(slot.text, one.source)), None)
-        if copied or one.label in named:
-            notes["double"].append(copied.name if copied else named[one.label])
+        if copied:
+            notes["copy"].append(copied.name)
+        elif one.label in named:
+            notes["code" if one.kind == "code" else "words"].append(named[one.label])
         if not copied:
             yield None, one.cell()
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from .gradescope import as_table, remembered, results
 from .roster import NUMBERED, placed
 from .scores import Score, scores_of
 from .sheet import Sheet, written
 from .shelf import write
 from .tasks import NAMES, assignments
 
+NUMBER = re.compile(r" \(\d+\)$")  # that Canvas puts behind an assignment's title
 Fill = Callable[[Sheet, Mapping[int, Score], Sequence[str]], dict[int, str]]
 
 
@@ -23,13 +25,15 @@ def export(
     roster: Path | None = None,
     *,
     column: str | None = None,
+    only_complete: bool = False,
 ) -> list[Path]:
     """Write the marks into COURSE/export for `to`: canvas, moodle or gradescope; returns the files.
 
     roster: the CSV that Canvas or Moodle exported, to be filled in; all else in it stays byte for
     byte. column: the title of the column for the marks, where it is called neither like the
-    assignment nor, in Moodle, "Grade". Prints who has no row, with the reason, and whose questions
-    wait for a mark by hand.
+    assignment nor, in Moodle, "Grade"; a new one if Canvas has none of this title. only_complete:
+    leave out the totals that lack a mark by hand. For Gradescope, a results.json a student and one
+    CSV. Prints who has no row, with the reason, and whose questions wait for a mark by hand.
 
     Raises FileNotFoundError if nothing is marked, ValueError for a roster that cannot be filled.
     """
@@ -38,21 +42,28 @@ def export(
     scores = scores_of(course, name)
     titles = [column] if column else _titles(name)
     path = course / "export" / f"{name}-{to}.csv"
+    waiting = [score for score in scores if score.open]
+    ready = [score for score in scores if not (only_complete and score.open)]
+    said = ""
     if to == "gradescope":
-        paths = _gradescope(course / "export" / f"{name}-gradescope", scores)
+        folder = path.with_suffix("")
+        for score in scores:
+            (folder / score.student / "results.json").unlink(missing_ok=True)
+        table = as_table(scores, remembered(course, name), only_complete=only_complete)
+        paths = [*results(folder, ready), write(path, table)]
+        said = f", and for each a results.json in {folder}"
     elif roster is not None:
-        paths = [
-            write(path, _filled(roster, scores, titles, _canvas if to == "canvas" else _moodle))
-        ]
+        fill = partial(_canvas, new=column is not None) if to == "canvas" else _moodle
+        paths = [write(path, _filled(roster, scores, titles, fill, only_complete))]
     else:
-        new = _new_canvas(scores, titles[0]) if to == "canvas" else _new_moodle(scores)
+        new = _new_canvas(ready, titles[0]) if to == "canvas" else _new_moodle(ready)
         paths = [write(path, written(new))]
-    print(
-        f"The marks of {len(scores)} students: {path if paths == [path] else paths[0].parents[1]}"
-    )
-    for score in scores:
-        if score.open:
-            print(f"  {score.student} waits for a mark by hand: {', '.join(score.open)}")
+    print(f"The marks of {len(ready)} students: {path}{said}")
+    for score in waiting:
+        print(f"  {score.student} waits for a mark by hand: {', '.join(score.open)}")
+    if waiting:
+        totals = "they have no total here" if only_complete else "their totals lack it"
+        print(f"{len(waiting)} students wait for a mark by hand; {totals}.")
     return paths
 
 
@@ -61,11 +72,16 @@ def _titles(name: str) -> list[str]:
     return [assignments()[name].title, name] if name in NAMES else [name]
 
 
-def _filled(roster: Path, scores: Sequence[Score], titles: Sequence[str], fill: Fill) -> bytes:
+def _filled(
+    roster: Path, scores: Sequence[Score], titles: Sequence[str], fill: Fill, only_complete: bool
+) -> bytes:
     """The roster with the marks in it. Prints who has no row and how many rows nobody fills."""
     sheet = Sheet(roster.read_bytes())
     rows, reasons = placed([score.student for score in scores], sheet)
     found = {rows[score.student]: score for score in scores if score.student in rows}
+    for row, score in list(found.items()):
+        if only_complete and score.open:
+            reasons[found.pop(row).student] = "it waits for a mark by hand"
     for row, reason in fill(sheet, found, titles).items():
         reasons[found.pop(row).student] = reason
     print(f"{roster}: {len(found)} of {len(scores)} students found.")
@@ -74,16 +90,30 @@ def _filled(roster: Path, scores: Sequence[Score], titles: Sequence[str], fill: 
     return sheet.to_bytes()
 
 
-def _canvas(sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str]) -> dict[int, str]:
-    """Fill the assignment's column of Canvas's gradebook, the last if it is new; returns who was left out."""
+def _canvas(
+    sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str], *, new: bool
+) -> dict[int, str]:
+    """Fill the assignment's column of Canvas's gradebook; returns who was left out.
+
+    Without such a column, a new one comes last, if `new` or if Canvas knows no assignment at all.
+    """
     student = sheet.column("Student")
     if student is None:
         raise ValueError("the roster has no column Student: export the gradebook from Canvas")
-    plain = [re.sub(r" \(\d+\)$", "", title).casefold() for title in sheet.header]
+    plain = [NUMBER.sub("", title).casefold() for title in sheet.header]
     fits = [at for at, title in enumerate(plain) if title in [one.casefold() for one in titles]]
     fits = [at for at, title in enumerate(sheet.header) if title in titles] or fits
     if len(fits) > 1:
         raise ValueError(f"the roster has {len(fits)} columns called {sheet.header[fits[0]]}")
+    if not fits:
+        called = " or ".join(titles)
+        there = [title for title in sheet.header if NUMBER.search(title)]
+        if there and not new:
+            raise ValueError(
+                f"no column of the roster is called {called}: name yours with --column; "
+                f"there are {', '.join(there)}. A title that is not among them makes a new assignment"
+            )
+        print(f"No column of the roster is called {called}; a new one was added.")
     column = fits[0] if fits else sheet.add(titles[0])
     for row in sheet.rows:
         if not fits and sheet.text(row, student).strip() == "Points Possible" and found:
@@ -95,14 +125,21 @@ def _canvas(sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str]) -> 
 
 
 def _moodle(sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str]) -> dict[int, str]:
-    """Fill grade and comments of Moodle's grading worksheet."""
+    """Fill grade and comments of Moodle's grading worksheet; returns who was left out."""
     grade, most = sheet.column(*titles, "Grade"), sheet.column("Maximum grade")
     said = sheet.column("Feedback comments")
     if grade is None:
         raise ValueError(f"the roster has no column Grade, but: {', '.join(sheet.header)}")
     maxima = {sheet.text(row, most).strip() for row in sheet.rows} - {""}
     decimal = any("," in text for text in maxima)
-    for row, score in found.items():
+    changes = sheet.column("Grade can be changed")
+    locked = {
+        row: "Moodle says that the grade cannot be changed"
+        for row in found
+        if sheet.text(row, changes).strip().casefold() == "no"
+    }
+    for row in found.keys() - locked.keys():
+        score = found[row]
         points = f"{score.points:g}"
         sheet.put(row, grade, points.replace(".", ",") if decimal else points)
         if said is not None:
@@ -111,12 +148,12 @@ def _moodle(sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str]) -> 
     theirs = {re.sub(r"\.0*$", "", text.replace(",", ".")) for text in maxima}
     if found and theirs and theirs != ours:
         print(f"  Moodle's maximum is {', '.join(sorted(theirs))}, ours {', '.join(sorted(ours))}.")
-    return {}
+    return locked
 
 
 def _new_canvas(scores: Sequence[Score], title: str) -> list[list[str]]:
     rows = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title]]
-    rows.append(["    Points Possible", "", "", "", "", f"{scores[0].out_of:g}"])
+    rows += [["    Points Possible", "", "", "", "", f"{score.out_of:g}"] for score in scores[:1]]
     for score in scores:
         numbered = NUMBERED.fullmatch(score.student)
         who = (
@@ -129,30 +166,3 @@ def _new_canvas(scores: Sequence[Score], title: str) -> list[list[str]]:
 def _new_moodle(scores: Sequence[Score]) -> list[list[str]]:
     rows = [[score.student, f"{score.points:g}", score.said] for score in scores]
     return [["ID number", "Grade", "Feedback"], *rows]
-
-
-def _gradescope(folder: Path, scores: Sequence[Score]) -> list[Path]:
-    """A results.json for each student, in a folder of the student's own."""
-    paths = []
-    for score in scores:
-        tests = [
-            {
-                "name": one.question,
-                "score": one.points,
-                "max_score": one.out_of,
-                "output": one.said,
-                "visibility": "visible",
-            }
-            for one in score.results
-            if one.points is not None
-        ]
-        waiting = f"Not marked yet: {', '.join(score.open)}." if score.open else ""
-        results = {
-            "score": score.points,
-            "output": waiting,
-            "visibility": "visible",
-            "tests": tests,
-        }
-        text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
-        paths.append(write(folder / score.student / "results.json", text.encode()))
-    return paths

@@ -21,7 +21,8 @@ from .frame import NbGraderError, OneFolder, converting
 
 PAGE = Path(__file__).with_name("feedback.html.j2")
 IMAGES = ("image/png", "image/jpeg")
-LONGEST = 20_000  # characters of Markdown that are set; more is shown as it was typed
+LONGEST = 10_000  # characters of Markdown that are set; more is shown as it was typed
+LONGEST_FORMULA = 1_000  # a deeper one would overflow the stack of what sets it
 
 
 def feedback(course: Path, name: str) -> list[Path]:
@@ -130,9 +131,9 @@ class _Renderer(IPythonRenderer):
 def _formula(latex: str, *, display: bool) -> str:
     """MathML where math-core is installed and knows the commands; else LaTeX as it was typed."""
     formula = f"<code>{html.escape(latex)}</code>"
-    if find_spec("math_core"):
-        from math_core import LatexError, LatexToMathML
+    if find_spec("math_core") and len(latex) <= LONGEST_FORMULA:
+        from math_core import LatexToMathML
 
-        with contextlib.suppress(LatexError):
+        with contextlib.suppress(Exception):
             formula = LatexToMathML().convert_with_local_state(latex, displaystyle=display)
     return f'<div class="formula" tabindex="0">{formula}</div>' if display else formula

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from nbformat import NotebookNode
 
+from .shelf import ours
 from .tidy import Found, bound
 
 Rank = tuple[bool, ...] | None
@@ -67,11 +68,14 @@ def match(slots: Sequence[Slot], found: Sequence[Found]) -> dict[int, int]:
     """For cells of the release, by number, the number of the cell that stands for it.
 
     What a cell holds counts before what it says it is: given cells are known by their text, code
-    by the names that it binds, then words by label or place; labels alone decide the rest.
+    by the names that it binds, then words by label or place; labels alone decide the rest. What some
+    assignment gives its students to read is no answer in words.
     """
     labels = _labels(slots, found)
     released = [any(same(one.source, slot.text) for slot in slots) for one in found]
     names = {slot.label: slot.names for slot in slots if slot.names}
+    ids = {slot.label for slot in slots} | {slot.cell.get("id", "") for slot in slots}
+    statements = {slot.label: slot.text for slot in slots if not slot.answer}
     taken: dict[int, int] = {}
 
     def claim(number: int, rank: Callable[[int], Rank]) -> None:
@@ -90,8 +94,19 @@ def match(slots: Sequence[Slot], found: Sequence[Found]) -> dict[int, int]:
         fits = found[at].defines(slot.names) and not elsewhere
         return (released[at], label != slot.label) if fits else None
 
+    def statement(one: Found) -> bool:
+        known, texts = _statements()
+        foreign = known - ids
+        return " ".join(one.source.split()) in texts or one.label in foreign or one.id in foreign
+
+    def restates(at: int) -> bool:
+        """Whether it is a given text in another version, with nothing added to ours."""
+        text = statements.get(labels[at], "")
+        words, known = set(found[at].source.split()), set(text.split())
+        return len(words & known) > 0.7 * len(words) and text not in found[at].source
+
     def words_by_label(number: int, at: int) -> Rank:
-        words = found[at].kind != "code" or not found[at].names
+        words = (found[at].kind != "code" or not found[at].names) and not statement(found[at])
         return () if words and not released[at] and labels[at] == slots[number].label else None
 
     def words_by_place(number: int, at: int) -> Rank:
@@ -100,6 +115,7 @@ def match(slots: Sequence[Slot], found: Sequence[Found]) -> dict[int, int]:
             (taken[n] for n in taken if n > number and taken[n] > before), default=len(found)
         )
         words = found[at].kind != "code" or found[at].names is None
+        words = words and not statement(found[at]) and not restates(at)
         fits = words and not released[at] and found[at].source.strip() and before < at < after
         return (found[at].kind == "code",) if fits else None
 
@@ -120,6 +136,15 @@ def match(slots: Sequence[Slot], found: Sequence[Found]) -> dict[int, int]:
         for number in numbers:
             claim(number, partial(rule, number))
     return taken
+
+
+@cache
+def _statements() -> tuple[frozenset[str], frozenset[str]]:
+    """The labels of all that our assignments give to read, and the texts."""
+    every = [slot for release in ours().values() for slot in slots_of(release)]
+    read = [slot for slot in every if not slot.answer and slot.cell.cell_type != "code"]
+    texts = frozenset(" ".join(slot.text.split()) for slot in read)
+    return frozenset(slot.label for slot in read) - {""}, texts
 
 
 def _labels(slots: Sequence[Slot], found: Sequence[Found]) -> list[str]:

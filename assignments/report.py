@@ -10,9 +10,10 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from .doctor import unmarked
 from .picture import drawn
 from .sheet import written
-from .shelf import marks, write
+from .shelf import marks, submission, write
 from .tasks import NAMES, Task, assignments
 
 # What a wrong answer without a known mistake is counted under, by what was said of it.
@@ -25,9 +26,10 @@ OTHERS = {
     r"It raises|Its cell raises|An earlier cell raises|It waits for input": "It raised an error.",
     r"The values are right": "The values are right, but an argument was changed in place.",
     r".* (has shape|has \d+ parts|is of type|holds \d+ parts)": "The result has another shape or type.",
-    r"There is no notebook|The file is|It could not be": "The notebook could not be read.",
+    r"There is no notebook|The file is|It could not be": "What was handed in could not be read as this assignment.",
 }
 ANOTHER = "Something else."
+UNREAD = "There is no notebook."
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,14 @@ def report(course: Path, name: str) -> tuple[Path, Path, str]:
     """Write COURSE/export/<name>-report.csv and .svg, print the table; returns both paths and the text.
 
     An answer with two mistakes counts under both. Questions that are marked by hand are not in it.
+    Where a blank notebook stands for what came, the report says that it could not be read.
     """
-    questions = tally(name, list(marks(course, name).values()))
+    found = marks(course, name)
+    for student, answers in found.items():
+        path = submission(course, name, student)
+        if path.is_file() and unmarked(path.read_bytes()):
+            found[student] = [one | {"advice": UNREAD} for one in answers]
+    questions = tally(name, list(found.values()))
     text = as_text(name, questions)
     print(text)
     folder = course / "export"

@@ -6,12 +6,17 @@ import json
 import os
 from collections.abc import Sequence
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
+
+from .tasks import NAMES
+
+SOURCES = Path(__file__).with_name("sources")
 
 # In the place of a solution. nbgrader's own raises an error, which would stop a notebook whose numbers
 # are filled in above it.
@@ -32,6 +37,26 @@ def released(course: Path, name: str) -> NotebookNode:
     if not path.is_file():
         raise FileNotFoundError(f"{name} is not released: python -m assignments release {name}")
     return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+
+
+@cache
+def ours() -> dict[str, NotebookNode]:
+    """What students get of each of our own sources, by name. Not to be modified."""
+    paths = {name: SOURCES / f"{name}.ipynb" for name in NAMES}
+    return {
+        name: given(nbformat.read(path, as_version=4))  # type: ignore[no-untyped-call]
+        for name, path in paths.items()
+        if path.is_file()
+    }
+
+
+def others(course: Path, name: str) -> dict[str, NotebookNode]:
+    """The notebooks of all other assignments: as released in this course, else of our own sources."""
+    found = {}
+    for other in ours().keys() - {name}:
+        path = course / "release" / other / f"{other}.ipynb"
+        found[other] = released(course, other) if path.is_file() else ours()[other]
+    return found
 
 
 def submission(course: Path, name: str, student: str) -> Path:

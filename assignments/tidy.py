@@ -9,13 +9,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
 MOST_CELLS = 2_000
+MOST_CODE = 200_000  # characters of a cell that is read as Python
 MOST_TEXT = 2_000_000  # characters in the cells
 MOST_OUTPUT = 5_000_000  # characters in the outputs
 # What a page may show of a student's outputs: nothing that a browser would run.
@@ -70,9 +71,12 @@ def node(value: Mapping[str, Any]) -> NotebookNode:
     return nbformat.from_dict(deepcopy(dict(value)))  # type: ignore[no-untyped-call]
 
 
+@lru_cache(maxsize=256)
 def bound(text: str) -> frozenset[str] | None:
     """The names that `text` binds at the top as Python, IPython's own lines left out; None if it is none."""
-    plain = re.sub(r"^(\s*)[%!].*", r"\1pass", text, flags=re.MULTILINE)
+    if len(text) > MOST_CODE:
+        return None
+    plain = re.sub(r"^([^\S\n]*)[%!].*", r"\1pass", text, flags=re.MULTILINE)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -168,7 +172,7 @@ def _images(cell: dict[str, Any]) -> dict[str, dict[str, str]]:
     given = cell.get("attachments")
     pasted = given.items() if isinstance(given, dict) else ()
     return {
-        _text(name) or "": {kind: text for kind, text in data.items() if kind in IMAGES}
+        _text(name) or "": {kind: _text(data[kind]) or "" for kind in IMAGES if kind in data}
         for name, data in pasted
         if isinstance(data, dict) and all(isinstance(text, str) for text in data.values())
     }

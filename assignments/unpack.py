@@ -21,6 +21,7 @@ MOST_FILES = 20_000  # in one source
 ENDINGS = (".ipynb", ".ipynb.txt", ".ipynb.json")
 ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".7z", ".rar")
 LITTER = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"}
+METADATA = "submission_metadata.yml"  # says whose Gradescope's submissions are
 UNREADABLE = (
     OSError,
     ValueError,
@@ -70,13 +71,13 @@ def _all(source: Path) -> Iterator[Entry]:
             for name in sorted([*links, *files]):
                 path = Path(root, name)
                 yield _of_file(path.relative_to(source).as_posix(), path)
+    elif not source.exists():
+        yield Entry(str(source), 0, refused="there is no such file or folder")
     elif source.suffix.lower() == ".zip":
         yield from _of_zip(source)
-    elif source.exists():
+    else:
         path = source.resolve()
         yield _of_file(f"{path.parent.name}/{source.name}", path)
-    else:
-        yield Entry(str(source), 0, refused="there is no such file or folder")
 
 
 def _of_file(shown: str, path: Path) -> Entry:
@@ -148,7 +149,7 @@ def _refuse(shown: str, mode: int, size: int) -> str:
         return "it is a copy that Jupyter made"
     if shown.lower().endswith(ARCHIVES):
         return "it is an archive inside: ask for the notebook itself, or unpack it and collect the folder"
-    if not shown.lower().endswith(ENDINGS):
+    if not shown.lower().endswith(ENDINGS) and parts[-1] != METADATA:
         return "it is no notebook (.ipynb)"
     if size > MOST_BYTES:
         return f"it is larger than {MOST_BYTES // 10**6} MB: ask for it without outputs"

@@ -494,6 +494,37 @@ def test_a_formula_without_math_core_is_shown_as_it_was_typed(
     assert r"<code>a_i \le b</code>" in feedback(course, NAME)[0].read_text(encoding="utf-8")
 
 
+def test_a_picture_in_an_answer_is_drawn(course: Path) -> None:
+    def attach(notebook: NotebookNode) -> None:
+        cell = cell_of(notebook, "question-why")
+        cell["attachments"] = {"sketch.png": {"image/png": "iVBORw0KGgo="}}
+
+    hand_in(course, "a", write_answers(why="Look: ![a sketch](attachment:sketch.png)"), attach)
+    grade(course, NAME)
+    page = feedback(course, NAME)[0].read_text(encoding="utf-8")
+    (picture,) = re.findall(r"<img[^>]*>", page)
+    assert 'src="data:image/png;base64,iVBORw0KGgo="' in picture
+    assert 'alt="a sketch"' in picture
+
+
+def test_a_total_says_whether_it_is_final(course: Path) -> None:
+    hand_in(course, "a", write_answers())
+    grade(course, NAME)
+    assert "7 of 12 points so far</h1>" in feedback(course, NAME)[0].read_text(encoding="utf-8")
+    mark_by_hand(course, "a", 5, "Good.")
+    assert "12 of 12 points</h1>" in feedback(course, NAME)[0].read_text(encoding="utf-8")
+
+
+def test_a_formula_too_deep_to_set_is_shown_as_it_was_typed(course: Path) -> None:
+    for student, depth in (("a", 400), ("b", 4_000), ("c", 9_000)):
+        hand_in(course, student, write_answers(why="$" + "{" * depth + "}" * depth + "$"))
+    grade(course, NAME)
+    pages = [page.read_text(encoding="utf-8") for page in feedback(course, NAME)]
+    assert len(pages) == 3
+    assert "<math" in pages[0]
+    assert all("{" * 1_000 in page for page in pages[1:])
+
+
 def test_a_student_cannot_reach_the_browser_of_a_reader(course: Path) -> None:
     bad = "<script>alert(1)</script> <img src=x onerror=alert(1)> [a](javascript:alert(1))"
     worse = "![b](http://x.invalid/a.png) ![c](attachment:none) $\\href{x}{y}$ " + "[" * 30_000
@@ -524,7 +555,7 @@ def test_round_trip_with_the_sandbox(tmp_path: Path) -> None:
     write(right, solved)
     write(copied, solved)
     shutil.copy(released, blank)
-    expected = courses.Graded([zoe, "blank", "copy_12"], {}, {repr(zoe): [zoe, "copy_12"]})
+    expected = courses.Graded([zoe, "blank", "copy_12"], {}, {zoe: [zoe, "copy_12"]})
     assert grade(tmp_path, name) == expected
     earned = []
     for student in (zoe, "blank", "copy_12"):

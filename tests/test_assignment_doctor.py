@@ -17,7 +17,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from nbformat import NotebookNode
 
-from assignments.doctor import doctor, mended, repair, to_bytes
+from assignments.doctor import belongs, doctor, mended, repair, to_bytes, unmarked
+from assignments.shelf import ours
 from assignments.tidy import MOST_CELLS, MOST_OUTPUT, MOST_TEXT, bound, node, read
 from tests.handins import (
     ANSWERS,
@@ -180,18 +181,52 @@ def test_a_stub_beside_the_answer_does_not_undo_it(first: bool) -> None:
     notebook["cells"].insert(at + (not first), dict(stub))
     made, remarks = sound(notebook)
     answers_stand(made)
-    assert remarks == [
-        "Of a cell that came more than once, the first with an answer counts: `halve`."
-    ]
+    assert remarks == ["Copies of cells as they were given out were left out: `halve`."]
 
 
-def test_of_two_answers_the_first_has_the_label_and_the_other_stays() -> None:
+def test_of_two_answers_the_first_has_the_label_and_the_last_definition_counts() -> None:
     notebook = perfect()
     other = {**by_id(notebook, "halve"), "source": "def halve(x):\n    return 0"}
     notebook["cells"].append(other)
-    made, _ = sound(notebook)
+    made, remarks = sound(notebook)
     assert text(made, "halve") == ANSWERS["halve"]
     assert made.cells[-1].source == other["source"]
+    assert ran(made)["halve"](3) == 0
+    assert remarks == [
+        "Of code that came more than once all runs, and the last definition counts, as in Jupyter: `halve`."
+    ]
+
+
+def test_of_two_answers_in_words_the_first_counts() -> None:
+    notebook = perfect()
+    notebook["cells"].append({**by_id(notebook, "question-why"), "source": "No, because."})
+    made, remarks = sound(notebook)
+    assert text(made, "question-why") == WORDS
+    assert remarks == ["Of several answers in words the first counts: `question-why`."]
+
+
+STATEMENTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "of another assignment": lambda: deepcopy(ours()["scaling"].cells[-2]),
+    "of another, edited": lambda: ours()["scaling"].cells[-2] | {"source": "In words, of mine."},
+    "of another, stripped": lambda: cell("markdown", "z", ours()["scaling"].cells[-2].source),
+    "of another version": lambda: cell(
+        "markdown", "z", "## Why?\n\n5 points for one reason.", "text", grade_id="rubric-why"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", STATEMENTS)
+def test_a_statement_is_no_answer_in_words(kind: str) -> None:
+    """After the rubric, before a question that nobody has answered."""
+    notebook = perfect()
+    stub = release().cells[-1].source
+    notebook["cells"][-1]["source"] = stub
+    notebook["cells"].insert(-1, json.loads(text_of(STATEMENTS[kind]())))
+    made, _ = repair(notebook, source())
+    well_formed(made)
+    assert text(made, "question-why") == stub
+    notebook["cells"][-1]["source"] = WORDS
+    assert text(repair(notebook, source())[0], "question-why") == WORDS
 
 
 def test_a_copy_under_the_label_of_a_missing_cell_leaves_nothing() -> None:
@@ -517,8 +552,56 @@ def test_a_hopeless_file_gives_a_notebook_without_answers(name: str) -> None:
     made, (remark,) = mended(data, source())
     well_formed(made)
     assert reason in remark
-    assert made.cells[0].source == remark
+    assert made.cells[0].source.startswith("**What you handed in could not be marked**: the ")
+    assert unmarked(to_bytes(made)) in made.cells[0].source
+    assert reason in unmarked(to_bytes(made))
     assert made.cells[1:] == release().cells
+    assert repair(made, release()) == (made, [])
+    assert unmarked(data) == unmarked(text_of(perfect()).encode()) == ""
+
+
+def another(name: str) -> Notebook:
+    """The notebook of another assignment, with answers."""
+    path = ROOT / "assignments" / "sources" / f"{name}.ipynb"
+    answers = answers_of(nbformat.read(path, as_version=4))  # type: ignore[no-untyped-call]
+    notebook: Notebook = json.loads(text_of(ours()[name]))
+    for one in notebook["cells"]:
+        one["source"] = answers.get(one["id"], one["source"])
+    return notebook
+
+
+def without(notebook: Notebook, *keys: str) -> Notebook:
+    """Its cells without these."""
+    cells = [{key: one[key] for key in one if key not in keys} for one in notebook["cells"]]
+    return notebook | {"cells": cells}
+
+
+@pytest.mark.parametrize("keys", [(), ("metadata", "id")])
+@pytest.mark.parametrize("name", ["scaling", "order", "heads", "cost"])
+def test_the_notebook_of_another_assignment_is_told(name: str, keys: tuple[str, ...]) -> None:
+    """By its functions, and where they are gone by what it gives to read."""
+    whole = without(another(name), *keys)
+    read_only = whole | {"cells": [one for one in whole["cells"] if one["cell_type"] == "markdown"]}
+    strangers = {other: made for other, made in ours().items() if other != "pointing"}
+    for notebook in (whole, read_only):
+        data = text_of(notebook).encode()
+        made, remarks = mended(data, source(), strangers)
+        well_formed(made)
+        assert remarks == [f"This is the notebook of {name}. A blank notebook stands for it."]
+        assert unmarked(to_bytes(made)) == f"this is the notebook of {name}"
+        assert made.cells[1:] == release().cells
+        assert not belongs(data, source(), strangers)
+
+
+def test_a_notebook_with_a_function_or_the_text_of_its_own_assignment_is_its_own() -> None:
+    mixed = another("scaling")
+    mixed["cells"].append(by_id(perfect(), "double"))
+    bare = perfect()
+    bare["cells"] = [one for one in bare["cells"] if one["id"] not in ("double", "halve")]
+    for notebook in (perfect(), mixed, bare, json.loads(text_of(release()))):
+        data = text_of(notebook).encode()
+        assert belongs(data, source(), ours())
+        assert mended(data, source(), ours())[0] == repair(notebook, source())[0]
 
 
 def test_the_doctor_tells_and_changes_nothing_unless_asked(
@@ -544,7 +627,7 @@ def test_the_doctor_tells_and_changes_nothing_unless_asked(
     assert {path: path.read_bytes() for path in course.rglob("*.ipynb")} == before
     assert found["Zoé 李"] == []
     assert found["bob"] == ["Given cells that were changed have their text again: `double-check`."]
-    assert "the file is empty" in found["eve"][0]
+    assert "The file is empty" in found["eve"][0]
     assert found["tom"] == [
         "The notebook is called Kopie von pointing (1).ipynb, not pointing.ipynb."
     ]
@@ -554,8 +637,11 @@ def test_the_doctor_tells_and_changes_nothing_unless_asked(
     assert (course / "received/pointing/bob/1.ipynb").read_text(encoding="utf-8") == files["bob"]
     assert not (course / "received/pointing/Zoé 李").exists()
     assert (tom / "pointing.ipynb").is_file()
-    again = doctor(course, "pointing")
-    assert {student: said for student, said in again.items() if said} == {}
+    again = doctor(course, "pointing", mend=True)
+    assert {student: said for student, said in again.items() if said} == {
+        "eve": ["The file is empty. A blank notebook stands for it."]
+    }
+    assert len(list((course / "received/pointing/eve").iterdir())) == 1
 
 
 def test_the_doctor_needs_a_release_and_says_when_nobody_came(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import unicodedata
@@ -12,10 +13,16 @@ from typing import Literal
 
 import nbformat
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assignments import unpack
+from assignments.__main__ import main
 from assignments.collect import Row, collect, fit
-from assignments.shelf import keep
+from assignments.doctor import unmarked
+from assignments.gradescope import LARGEST, people, remembered
+from assignments.shelf import keep, ours
+from assignments.tidy import bound
 from tests.handins import cell, course_with_release, perfect, release, text_of
 
 GOOD = text_of(perfect()).encode()
@@ -404,12 +411,144 @@ def test_times_in_a_zip_order_the_hand_ins(course: Path, tmp_path: Path) -> None
     assert "2025" in answered(course, "anna")
 
 
+def test_the_notebook_of_another_assignment_is_kept_and_not_taken_for_this_one(
+    course: Path, tmp_path: Path
+) -> None:
+    """As this course has released it, and as our source has it; something of its own comes before it."""
+    laid(course, {"release/order/order.ipynb": _renamed("order", "retention", "kept")})
+    other = text_of(ours()["scaling"]).encode()
+    files = {
+        "eve/pointing.ipynb": other,
+        "bob/1.ipynb": GOOD,
+        "bob/2.ipynb": other,
+        "zoe/x.ipynb": text_of({"cells": [cell("code", "z", "def kept(): pass")]}).encode(),
+    }
+    rows = collect(course, "pointing", [laid(tmp_path / "a", files)])
+    said = {row.path: row.said for row in rows}
+    assert said["eve/pointing.ipynb"].startswith(
+        "kept as 1.ipynb, counts. This is the notebook of scaling."
+    )
+    assert "This is the notebook of order." in said["zoe/x.ipynb"]
+    assert (course / "received/pointing/eve/1.ipynb").read_bytes() == other
+    path = course / "submitted/eve/pointing/pointing.ipynb"
+    assert unmarked(path.read_bytes()) == "this is the notebook of scaling"
+    assert "return half" in answered(course, "bob")
+
+
+def _renamed(name: str, old: str, new: str) -> bytes:
+    return text_of(ours()[name]).replace(old, new).encode()
+
+
+METADATA = """\
+submission_7:
+  :submitters:
+  - :name: Jane Doe
+    :sid: 00123
+    :email: jane@x.example
+  :score: !ruby/object:X {a: 1}
+submission_8:
+  :submitters: [{":name": "Bo Li", ":sid": null}, {":name": "../Ann [x]"}]
+submission_9:
+  :submitters: [{":name": "BO LI", ":email": "b@x.example"}]
+submission_10:
+  :submitters: [{":name": seed}, {":name": Al}]
+submission_11:
+  :submitters: [{":name": submission_9}]
+"""
+WHOSE = {
+    7: ["Jane Doe_00123"],
+    8: ["-Ann -x-", "Bo Li (8)"],
+    9: ["BO LI (9)"],
+    10: ["Al", "submission_10"],
+    11: ["submission_9 (11)"],
+    12: ["submission_12"],
+}
+
+
+def test_gradescope_says_whose_a_submission_is(course: Path, tmp_path: Path) -> None:
+    """A group, two of one name, names that no folder can have, and one of whom nothing is said."""
+    members = [(f"assignment_5_export/submission_{number}/x.ipynb", GOOD) for number in WHOSE]
+    about = ("assignment_5_export/submission_metadata.yml", METADATA.encode())
+    rows = collect(course, "pointing", [zipped(tmp_path / "a.zip", [*members, about])])
+    assert {
+        path: sorted(row.student for row in rows if row.path == path) for path, _ in members
+    } == {f"assignment_5_export/submission_{number}/x.ipynb": who for number, who in WHOSE.items()}
+    assert refused(rows) == {}
+    known = remembered(course, "pointing")
+    assert known["Jane Doe_00123"] == {
+        "name": "Jane Doe",
+        "sid": "00123",
+        "email": "jane@x.example",
+    }
+    assert known["-Ann -x-"]["name"] == "../Ann [x]"
+    with_pattern = collect(course, "pointing", [tmp_path / "a.zip"], r"(?P<student>submission_7)/")
+    assert list(taken(with_pattern).values()) == ["submission_7"]
+
+
+NAMED = b"submission_7: {':submitters': [{':name': x}]}\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"- a", b"a: [", b"\xff\xfe\0", b"{" * 5000, NAMED + b"#" * LARGEST, b"&a [*a]"],
+)
+def test_names_that_cannot_be_read_are_told_and_nothing_is_lost(
+    course: Path, tmp_path: Path, data: bytes
+) -> None:
+    members: list[Member] = [("submission_7/x.ipynb", GOOD), ("submission_metadata.yml", data)]
+    rows = collect(course, "pointing", [zipped(tmp_path / "a.zip", members)])
+    assert taken(rows) == {"submission_7/x.ipynb": "submission_7"}
+    assert "it names nobody" in refused(rows)["submission_metadata.yml"]
+
+
+leaf = st.none() | st.booleans() | st.integers() | st.text()
+shapes = st.recursive(
+    leaf | st.just({":submitters": [{":name": "x"}]}),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["submission_7", "submission_8", ":submitters", ":name", ":sid", ":email"]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+)
+
+
+@given(st.dictionaries(st.sampled_from(["submission_7", "submission_8"]), shapes) | shapes)
+def test_names_of_any_shape_give_each_student_one_folder(shape: object) -> None:
+    found = people(json.dumps(shape).encode())
+    ids = [student.casefold() for students in found.values() for student in students]
+    assert len(ids) == len(set(ids))
+    assert all("/" not in student and student == student.strip() != "" for student in ids)
+
+
+def test_what_ends_without_a_notebook_ends_with_status_1(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = laid(tmp_path / "a", {"anna/pointing.ipynb": GOOD})
+    (tmp_path / "empty").mkdir()
+    missing = tmp_path / "missing.zip"
+
+    def status(*sources: Path) -> tuple[int, str]:
+        ended = main(["--course", str(course), "collect", "pointing", *map(str, sources)])
+        return ended, capsys.readouterr().err
+
+    assert status(missing) == (1, f"collect: there is no {missing}\n")
+    assert status(tmp_path / "empty") == (1, "collect: nothing was taken\n")
+    assert status(good, missing) == (1, f"collect: there is no {missing}\n")
+    assert answered(course, "anna")
+    assert status(good) == (0, "")
+
+
 @pytest.mark.parametrize("data", [b"", b"<html>", b"[]", b"\xff\xfe"])
 def test_a_hopeless_file_leaves_a_notebook_without_answers(
     course: Path, tmp_path: Path, data: bytes
 ) -> None:
     (row,) = collect(course, "pointing", [laid(tmp_path / "a", {"eve/pointing.ipynb": data})])
-    assert "cannot be read" in row.said
+    assert "A blank notebook stands for it." in row.said
     assert (course / "received/pointing/eve/1.ipynb").read_bytes() == data
     stub = next(one.source for one in release().cells if one.id == "halve")
     assert answered(course, "eve") == stub
@@ -425,3 +564,54 @@ def test_what_was_kept_is_never_kept_twice_in_a_row(tmp_path: Path) -> None:
     assert names(b"b") == ["4.ipynb"]
     assert names() == []
     assert (tmp_path / "received/pointing/anna/4.ipynb").read_bytes() == b"b"
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["leezoe_1235_5679_pointing.ipynb", "Zoe Lee_1235_assignsubmission_file_pointing.ipynb"],
+)
+def test_nobody_takes_anothers_place_by_the_name_of_a_file(
+    course: Path, tmp_path: Path, file: str
+) -> None:
+    theirs, own = answering("def halve(x):\n    return 1"), answering("def halve(x):\n    return 2")
+    source = zipped(tmp_path / "all.zip", [(f"anna/{file}", theirs), (file, own)])
+    rows = collect(course, "pointing", [source])
+    student = file.split("_")[0] + "_1235"
+    assert taken(rows) == {f"anna/{file}": "anna", file: student}
+    assert "return 2" in answered(course, student)
+
+
+def test_a_folder_around_files_of_canvas_is_no_student(course: Path, tmp_path: Path) -> None:
+    names = [f"submissions/{who}_5679_pointing.ipynb" for who in ("leezoe_1235", "doejim_1236")]
+    rows = collect(course, "pointing", [zipped(tmp_path / "all.zip", [(n, GOOD) for n in names])])
+    assert set(taken(rows).values()) == {"leezoe_1235", "doejim_1236"}
+
+
+def test_one_students_files_never_end_the_run(
+    course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take(course: Path, name: str, student: str, *more: object) -> list[Row]:
+        if student == "anna":
+            raise RuntimeError("thought of by nobody")
+        return [Row("b", student, "counts")]
+
+    monkeypatch.setattr("assignments.collect._take", take)
+    source = laid(tmp_path / "all", {"anna/x.ipynb": GOOD, "bo/x.ipynb": GOOD})
+    rows = collect(course, "pointing", [source])
+    assert list(taken(rows).values()) == ["bo"]
+    assert "anna: it could not be taken in: RuntimeError: thought" in refused(rows)["anna/x.ipynb"]
+
+
+def test_half_a_character_in_a_picture_is_left_out(course: Path, tmp_path: Path) -> None:
+    notebook = perfect()
+    words = next(one for one in notebook["cells"] if one["id"] == "question-why")
+    words["attachments"] = {"a.png": {"image/png": "\ud800"}}
+    data = json.dumps(notebook).encode()
+    rows = collect(course, "pointing", [laid(tmp_path / "all", {"anna/x.ipynb": data})])
+    assert taken(rows) == {"anna/x.ipynb": "anna"}
+
+
+def test_endless_cells_are_not_read_as_python() -> None:
+    """The first would take a minute if white space were looked through from every line."""
+    assert bound("\n" * 100_000 + "x = 1") == {"x"}
+    assert bound("a\n" * 1_000_000) is None

@@ -16,13 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignments import picture, report
+from assignments.__main__ import main
 from assignments.course import gradebook, make_course
+from assignments.doctor import mended, to_bytes
 from assignments.export import export
+from assignments.gradescope import remember
 from assignments.report import ANOTHER, OTHERS, Mistake, Question, tally
 from assignments.roster import placed
 from assignments.scores import scores_of
 from assignments.sheet import Sheet, quoted, written
-from assignments.shelf import marks
+from assignments.shelf import marks, released, submission, write
 from assignments.tasks import assignments
 from tests.handins import course_with_release
 
@@ -117,6 +120,88 @@ def test_a_new_column_for_canvas_comes_last_with_its_points(course: Path, tmp_pa
     assert lines == [line + end for line, end in zip(before, ends, strict=True)]
 
 
+@pytest.mark.parametrize("column", [None, "HW1 pointing (88124)"])
+def test_no_second_assignment_is_made_in_canvas_unasked(
+    course: Path, tmp_path: Path, column: str | None
+) -> None:
+    text = CANVAS.replace("Who looks where (345)", "HW1 pointing (88124)").replace("EX?", "EX")
+    source = roster(tmp_path, text)
+    if column is None:
+        candidates = r"--column; there are Essay \(12\), HW1 pointing \(88124\)"
+        with pytest.raises(ValueError, match=candidates):
+            export(course, "pointing", "canvas", source)
+        assert not (course / "export").exists()
+        return
+    (path,) = export(course, "pointing", "canvas", source, column=column)
+    assert cells(path)[0] == cells(source)[0]
+    assert [row[6] for row in cells(path)[2:4]] == ["4", "EX"]
+
+
+def test_a_new_column_is_told_where_canvas_has_none(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = roster(tmp_path, 'Student,ID\r\n"Doe, Jim",77\r\n')
+    (path,) = export(course, "pointing", "canvas", source)
+    assert cells(path) == [["Student", "ID", "Who looks where"], ["Doe, Jim", "77", "7.5"]]
+    said = "No column of the roster is called Who looks where or pointing; a new one was added."
+    assert said in capsys.readouterr().out
+
+
+def test_the_help_says_which_titles_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "title (Who looks where) and its short name (pointing) are known" in printed
+
+
+def settle(course: Path, student: str) -> None:
+    """Give a student the mark by hand, 5 points, in the gradebook."""
+    make_course(course)
+    with gradebook(course) as book:
+        book.add_assignment("pointing")
+        book.add_notebook("pointing", "pointing")
+        book.add_grade_cell(
+            "question-why", "pointing", "pointing", max_score=5, cell_type="markdown"
+        )
+        book.add_solution_cell("question-why", "pointing", "pointing")
+        book.add_student(student)
+        (grade,) = book.add_submission("pointing", student).notebooks[0].grades
+        grade.manual_score, grade.needs_manual_grade = 5.0, False
+        book.db.commit()
+
+
+def test_totals_that_lack_a_mark_are_told_or_left_out(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settle(course, "jdoe")
+    last = "3 students wait for a mark by hand; their totals lack it."
+    source = roster(tmp_path, CANVAS)
+    for to, listed in (("canvas", source), ("gradescope", None)):
+        export(course, "pointing", to, listed, column="Who looks where")
+        assert capsys.readouterr().out.splitlines()[-1] == last
+    options = ["--course", str(course), "export", "pointing", "--only-complete", "--to"]
+    assert main([*options, "canvas", "--roster", str(source)]) == 0
+    printed = capsys.readouterr().out
+    assert "doejim_77 is not filled in: it waits for a mark by hand" in printed
+    assert (
+        printed.splitlines()[-1] == "3 students wait for a mark by hand; they have no total here."
+    )
+    rows = cells(course / "export/pointing-canvas.csv")
+    assert [row[6] for row in rows[2:5]] == ["5", "EX?", "3"]
+    assert main([*options, "moodle"]) == main([*options, "gradescope"]) == 0
+    rows = cells(course / "export/pointing-moodle.csv")
+    assert [row[:2] for row in rows[1:]] == [["jdoe", "5"]]
+    rows = cells(course / "export/pointing-gradescope.csv")
+    assert {row[0]: row[-1] for row in rows[1:]} == {
+        "Zoé van Dam": "",
+        "doejim": "",
+        "ghost": "",
+        "jdoe": "5",
+    }
+    found = (course / "export/pointing-gradescope").glob("*/results.json")
+    assert [path.parent.name for path in found] == ["jdoe"]
+
+
 def test_canvas_keeps_who_is_excused(
     course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,6 +253,20 @@ def test_moodle_is_filled_in_with_comments(
     assert "Moodle's maximum is 20, ours 13." in capsys.readouterr().out
 
 
+def test_a_grade_that_moodle_has_locked_is_not_filled_in(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head, *rows = MOODLE.splitlines()
+    answers = ["Yes", "Yes", "No"]
+    lines = [f"{row},{yes}" for row, yes in zip(rows, answers, strict=True)]
+    text = "\n".join([f"{head},Grade can be changed", *lines, ""])
+    (path,) = export(course, "pointing", "moodle", roster(tmp_path, text))
+    assert [row[5:8:2] for row in cells(path)[3:]] == [["1.00", "old, text"]]
+    assert cells(path)[1][5] == "4"
+    said = "Zoé van Dam is not filled in: Moodle says that the grade cannot be changed"
+    assert said in capsys.readouterr().out
+
+
 def test_moodle_with_commas_in_its_numbers(course: Path, tmp_path: Path) -> None:
     text = "Identifier;Full name;Bewertung;Maximum Grade\r\nTeilnehmer/in77;Jim Doe;;13,00\r\n"
     (course / "grading/pointing/doejim_77.json").rename(course / "grading/pointing/Jim Doe_77.json")
@@ -195,8 +294,17 @@ def test_without_a_roster_new_files_are_made(course: Path) -> None:
 
 
 def test_gradescope_gets_one_file_for_each(course: Path) -> None:
-    paths = export(course, "pointing", "gradescope", column="x")
+    jane = {"name": "=Jane", "sid": "007", "email": "j@x.example"}
+    remember(course, "pointing", {"jdoe": jane})
+    *paths, table = export(course, "pointing", "gradescope", column="x")
     assert [path.parent.name for path in paths] == ["Zoé van Dam", "doejim_77", "ghost", "jdoe"]
+    assert cells(table) == [
+        ["Name", "SID", "Email", "double", "halve", "question-why", "Total"],
+        ["Zoé van Dam", "", "", "0", "0", "", "0"],
+        ["doejim", "", "", "4", "3.5", "", "7.5"],
+        ["ghost", "", "", "4", "4", "", "8"],
+        ["'=Jane", "007", "j@x.example", "4", "0", "", "4"],
+    ]
     found = json.loads(paths[1].read_text(encoding="utf-8"))
     assert found["score"] == 7.5
     assert found["output"] == "Not marked yet: question-why."
@@ -384,7 +492,7 @@ SAID = {
     "It raises TypeError in line 3, `x`: no message.": "It raised an error.",
     "The values are right. You changed q in place: work on a copy.": "The values are right",
     "The result has shape (3,), expected (5,), in case 1 of 6: q (3, 7).": "The result has another shape",
-    "The file is empty.": "The notebook could not be read.",
+    "The file is empty.": "What was handed in could not be read",
     "The result is off by up to 0.3 in case 1.": ANOTHER,
     "STUDENT is empty: your numbers are drawn from your name.": "The name is missing",
 }
@@ -398,6 +506,18 @@ def test_wrong_answers_without_a_known_mistake_are_sorted(said: str) -> None:
     assert mistake.advice.startswith(SAID[said])
     assert mistake.advice in (*OTHERS.values(), ANOTHER)
     assert "Zoé" not in mistake.advice
+
+
+def test_a_blank_notebook_that_stands_for_a_file_counts_as_not_read(course: Path) -> None:
+    data, _ = mended(b"", released(course, "pointing"))
+    write(submission(course, "pointing", "Zoé van Dam"), to_bytes(data))
+    write(submission(course, "pointing", "jdoe"), to_bytes(released(course, "pointing")))
+    _, _, text = report.report(course, "pointing")
+    assert [line.split("%  ")[-1] for line in text.splitlines() if "%" in line] == [
+        "What was handed in could not be read as this assignment.",
+        "Something else.",
+        "What was handed in could not be read as this assignment.",
+    ]
 
 
 def batch(students: int) -> dict[str, list[Mark]]:
