@@ -55,6 +55,7 @@ if not any(str(name).startswith(reference) for name in found):
     "prints 100 MB": "escaped = False\nfor i in range(100): print('x' * 1_000_000)\n",
     "writes into the streams it has": attack("import os\nos.read(0, 1)[0]"),
     "kills its parent": "import os\nescaped = False\ntry: os.kill(os.getppid(), 9)\nexcept OSError: pass\n",
+    "writes a large file": attack("open('large', 'wb').write(bytes(40 << 20))"),
     "shows a picture": "%matplotlib inline\nescaped = False\ndisplay(escaped)\n!ls\n?print\nprint?\n",
 }
 
@@ -73,6 +74,9 @@ for number in range(100):
     "becomes root": attack(
         "import os\nos.setuid(0)\nif os.geteuid() or open('/proc/1/mem'): raise OSError"
     ),
+    "takes memory that no process maps": attack("import mmap\nmmap.mmap(-1, 1 << 20)"),
+    "opens zeros to map them": attack("open('/dev/zero', 'rb')"),
+    "lists the machine's keys": attack("open('/proc/keys', 'rb').read()"),
     "mounts": attack(
         """
 import ctypes
@@ -150,6 +154,11 @@ while True:
         "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
         "` started more than 16 processes.",
         5,
+    ),
+    Failing(
+        "makes files without end",
+        "number = 0\nwhile True:\n    open(f'/tmp/{number}', 'w').close()\n    number += 1",
+        "` wrote more than 20000 files.",
     ),
     Failing(
         "forks, and each takes memory",

@@ -1,11 +1,15 @@
 """The grader: every submission is contained and graded as it deserves, and nothing else changes."""
 
+import errno
 import hashlib
 import json
 import os
+import platform
 import socket
+import struct
 import subprocess
 import sys
+import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,11 +19,13 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import attention_lib
 import figures
-from assignments.grader import grade, sandbox
+from assignments.grader import grade, sandbox, seccomp, troubles
 from assignments.grader.flags import flags
 from assignments.grader.grade import Mark, grade_batch, grade_notebook
 from assignments.grader.sandbox import Outcome, SandboxMissing, run
@@ -27,6 +33,7 @@ from assignments.grader.stub import member
 from assignments.tasks import Assignment, Task
 from attention_lib.checks import Exercise, diagnose, exercises
 from attention_lib.checks.engine import Array, Case
+from attention_lib.checks.hints import hint
 from benchmarks import grading
 from tests.submissions import (
     FAILING,
@@ -219,6 +226,100 @@ def test_rights_are_gone() -> None:
     assert number("len(__import__('os').getgroups())") <= (0 if os.geteuid() == 0 else 1)
 
 
+def test_nothing_is_shared_and_every_limit_is_set() -> None:
+    spaces = [f"/proc/self/ns/{name}" for name in ("cgroup", "ipc", "mnt", "net", "pid", "uts")]
+    count = len(spaces)
+    found = outcome(
+        f"import os, resource\ndef {QUESTION}(*case):\n"
+        f"    limits = [resource.getrlimit(getattr(resource, one)) for one in {[*sandbox.LIMITS]}]\n"
+        f"    return [os.stat(one).st_ino for one in {spaces}] + [both[1] for both in limits]"
+    ).outputs[0]
+    assert isinstance(found, np.ndarray)
+    for inside, space in zip(found[:count], spaces, strict=True):
+        assert inside != os.stat(space).st_ino, space
+    assert found[count:].tolist() == [*sandbox.LIMITS.values()]
+
+
+CALLS = """
+import ctypes
+import numpy as np
+libc = ctypes.CDLL(None, use_errno=True)
+def scaled_dot_product_attention(*case):
+    return np.array([libc.syscall(*call) and ctypes.get_errno() for call in {calls}])
+"""
+
+
+def errors_of(calls: Sequence[tuple[int, ...]]) -> list[int]:
+    """The number of the error that each system call gives in the sandbox."""
+    found = outcome(CALLS.replace("{calls}", repr(calls))).outputs[0]
+    assert isinstance(found, np.ndarray)
+    return [int(one) for one in found]
+
+
+def test_system_calls_are_refused() -> None:
+    at = list(seccomp.MACHINES).index(platform.machine())
+    calls: dict[str, tuple[int, ...]] = {}
+    calls |= {name: (numbers[at], 0, 0, 0, 0, 0) for name, numbers in seccomp.REFUSED.items()}
+    calls |= {"x32": (seccomp.OTHER_NUMBERS + 39,), "clone": (seccomp.CLONE[at], 0x1000_0011)}
+    found = errors_of([*calls.values()])
+    assert dict(zip(calls, found, strict=True)) == dict.fromkeys(calls, errno.EPERM)
+    assert errors_of([(seccomp.CLONE3[at], 0, 0)]) == [errno.ENOSYS]
+
+
+def test_threads_and_processes_can_be_started() -> None:
+    pool = "__import__('concurrent.futures').futures.ThreadPoolExecutor(2)"
+    assert number(f"{pool}.submit(int, 7).result()") == 7
+    assert number("__import__('subprocess').run(['/usr/bin/test', 'a']).returncode") == 0
+
+
+def verdict(machine: str, call: int, *arguments: int, audited: int | None = None) -> int:
+    """The error that the filter for a machine gives for a call, 0 for none."""
+    code = seccomp.MACHINES[machine] if audited is None else audited
+    data = struct.pack("<IIQ6Q", call, code, 0, *arguments, *[0] * (6 - len(arguments)))
+    loaded, at = 0, 0
+    steps = [*struct.iter_unpack("<HBBI", seccomp.program(machine))]
+    while True:
+        what, yes, no, value = steps[at]
+        at += 1
+        if what == seccomp.RETURN:
+            return int(value) & 0xFFFF if value != seccomp.ALLOW else 0
+        if what == seccomp.LOAD:
+            (loaded,) = struct.unpack_from("<I", data, value)
+            continue
+        holds = {
+            seccomp.EQUAL: loaded == value,
+            seccomp.AT_LEAST: loaded >= value,
+            seccomp.ANY_BIT: loaded & value,
+        }
+        at += yes if holds[what] else no
+
+
+@pytest.mark.parametrize("machine", seccomp.MACHINES)
+def test_what_the_filter_of_each_machine_refuses(machine: str) -> None:
+    at = list(seccomp.MACHINES).index(machine)
+    clone, clone3, mmap = seccomp.CLONE[at], seccomp.CLONE3[at], seccomp.MMAP[at]
+    ours = {numbers[at] for numbers in seccomp.REFUSED.values()} | {clone3}
+    assert len(ours) == len(seccomp.REFUSED) + 1
+    assert {call for call in range(500) if verdict(machine, call)} == ours
+    assert verdict(machine, clone3) == errno.ENOSYS
+    for other in (0x4000_0003, 0, seccomp.MACHINES[[*seccomp.MACHINES][1 - at]]):
+        assert verdict(machine, 0, audited=other) == errno.EPERM
+    assert verdict(machine, seccomp.OTHER_NUMBERS) == errno.EPERM
+    for bit in (0x2_0000, *(1 << bit for bit in range(25, 31))):
+        assert verdict(machine, clone, bit | 17) == errno.EPERM
+    assert verdict(machine, clone, 0x3D_0F00) == 0  # a thread
+    assert [verdict(machine, mmap, 0, 9, 3, flags) for flags in (0x21, 0x23, 0x22, 0x01)] == [
+        *(errno.EPERM, errno.EPERM, 0, 0)
+    ]
+
+
+def test_a_machine_without_a_filter_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    seccomp.program.cache_clear()
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.warns(UserWarning, match=r"riscv64 the sandbox refuses no system calls"):
+        assert marks(RIGHT).points == 4
+
+
 def test_processes_are_limited_before_anybody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "PAUSE", 60)
     forks = """
@@ -307,8 +408,7 @@ def test_numbers_of_ones_own() -> None:
     assert (wrong.points, wrong.settings) == (0, {"predicted": "n"})
     assert wrong.advice == "You predicted n. It is twice that."
     other = marks(right, task=NUMBERS, student="bob_1234")
-    assert (other.points, other.flags) == (3, ("STUDENT is 'ada'",))
-    assert marks(right, task=NUMBERS).flags == ()
+    assert (other.points, other.named) == (3, "ada")
     assert marks(right.replace("ada", "bob"), task=NUMBERS).points == 0
     assert "STUDENT is empty" in marks(right.replace("ada", " "), task=NUMBERS).advice
     assert "no measured in" in marks("predicted = 1", task=NUMBERS).advice
@@ -319,7 +419,40 @@ def test_numbers_of_ones_own() -> None:
 def test_a_name_that_a_file_system_took_apart() -> None:
     cell = f"STUDENT = 'zoé'\npredicted = measured = {2 * own_number('zoé')[0]}"
     mark = marks(cell, task=NUMBERS, student=unicodedata.normalize("NFD", "zoé"))
-    assert (mark.points, mark.flags) == (3, ())
+    assert (mark.points, mark.named) == (3, "zoé")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "f = {task}\ndef {task}(*case): return tuple(f(*case))",
+        "f = {task}\ndef {task}(*case): return list(f(*case))",
+        (
+            "import torch\nf = {task}\ndef {task}(*case):\n"
+            "    return [torch.tensor(row, requires_grad=True) for row in f(*case)]"
+        ),
+        "get_ipython().run_line_magic('matplotlib', 'inline')",
+        "import asyncio\nawait asyncio.sleep(0)",
+        "found = !ls -l \\\n    -a\n!echo \\\n  x \\\n  y",
+    ],
+    ids=["tuple", "list", "tensors", "get_ipython", "await", "continued magic"],
+)
+def test_what_runs_in_jupyter_costs_nothing(change: str) -> None:
+    mark = marks(RIGHT, change.replace("{task}", QUESTION))
+    assert (mark.points, mark.advice) == (4, "Correct.")
+
+
+def test_half_precision_of_torch_arrives() -> None:
+    found = outcome(
+        f"import torch\ndef {QUESTION}(*case): return torch.ones(2, dtype=torch.bfloat16)"
+    )
+    assert isinstance(found.outputs[0], np.ndarray)
+    assert found.outputs[0].tolist() == [1, 1]
+
+
+def test_a_package_that_is_not_there_is_named_with_those_that_are() -> None:
+    advice = marks("import scipy_or_else\n" + RIGHT).advice
+    assert "No module named 'scipy_or_else'. Only NumPy and torch are there." in advice
 
 
 @pytest.mark.parametrize("module", [attention_lib, figures], ids=lambda module: module.__name__)
@@ -362,6 +495,94 @@ F.scaled_dot_product_attention(q, k, v)
     assert flags([RIGHT, "from attention_lib.checks import check", "%matplotlib inline"]) == ()
     assert flags(["(" * 100_000, "\0", "\ud800"]) == ()
     assert marks("import os\n" + RIGHT).flags == ("imports os",)
+
+
+@pytest.mark.parametrize("cells", [["import os\n" + "a\n" * 500_000], ["import os"] * 50_000])
+def test_what_is_too_long_to_parse_is_searched_for_words(cells: list[str]) -> None:
+    begin = time.process_time()
+    assert "names os" in flags(cells)
+    assert time.process_time() - begin < 1.5
+
+
+SLOW = {
+    "a sum without end": ("could not be broadcast", ".sum(a ," * 30_000),
+    "spaces in a sum": ("could not be broadcast", ".sum(a" + " " * 30_000 + ".sum("),
+    "a function without end": ("size 12 is different from 4", "def " * 30_000),
+    "digits": ("not aligned " + "1" * 60_000, "@"),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_no_text_makes_a_hint_slow(name: str) -> None:
+    message, code = SLOW[name]
+    begin = time.process_time()
+    hint(message, code, 3, 3, "W")
+    assert time.process_time() - begin < 1
+
+
+def test_hints_see_the_end_of_what_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(message: str, code: str, axes: int, heads: int, product: str) -> str:
+        return f"Seen: {len(message)}, {len(code)}, {len(product)}, {code[-3:]}."
+
+    monkeypatch.setattr(troubles, "hint", measured)
+    cell = "x" * 90_000 + "END"
+    report = {"kind": "raised", "message": "m" * 90_000, "file": "<cell 0>", "line": 1}
+    case = TASK.cases(SEED, "ada")[0]
+    for place, seen in (([1, 1, 0, 90_003], "5000, END"), ([], "0, END")):
+        said = troubles.trouble(report | {"place": place}, TASK.exercise, case, [cell], [])
+        assert f"Seen: 2000, 5000, {seen}." in said
+
+
+# What a driver may be made to say
+
+
+def answered(reply: Any) -> Outcome:
+    """What comes of a reply of the driver's."""
+    text, arrays = json.dumps(reply).encode(), struct.pack("<Q", 2) + b"{}"
+    data = b".|" + struct.pack("<QQ", len(text), len(arrays)) + text + arrays
+    return sandbox._outcome(data, "finished", TASK, TASK.cases(SEED, "ada"), [RIGHT])
+
+
+REPLY = {"errors": [], "student": "ada", "cases": [{"kind": "missing", "names": ["a"]}]}
+
+
+@pytest.mark.parametrize("change", [{"errors": 5}, {"student": []}, {"cases": {}}], ids=str)
+def test_a_reply_of_other_types_is_garbled(change: dict[str, Any]) -> None:
+    assert answered(REPLY).troubles[0] == "There is no a in the notebook."
+    assert answered(REPLY | change).how == "garbled"
+
+
+KINDS = st.sampled_from(["raised", "blank", "missing", "misfit"])
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda part: st.lists(part, max_size=4) | st.dictionaries(st.text(), part, max_size=3),
+    max_leaves=5,
+)
+REPORT = {
+    "kind": KINDS,
+    "file": st.just("<cell 0>"),
+    "line": st.integers(-2, 9),
+    "function": st.integers(-2, 9),
+    "place": st.lists(st.integers(-2, 9), min_size=4, max_size=4),
+    "names": st.lists(ANYTHING, max_size=2),
+    "types": st.lists(ANYTHING, max_size=2),
+    "changed": st.lists(st.integers(-2, 9) | ANYTHING, max_size=2),
+    **dict.fromkeys(("type", "message", "tuple"), ANYTHING),
+}
+REPORTS = st.lists(
+    ANYTHING
+    | st.fixed_dictionaries({}, optional={name: one | ANYTHING for name, one in REPORT.items()}),
+    max_size=3,
+)
+
+
+@given(
+    ANYTHING | st.fixed_dictionaries({"errors": REPORTS, "student": st.text(), "cases": REPORTS})
+)
+def test_no_reply_raises(reply: Any) -> None:
+    found = answered(reply)
+    assert found.how in ("finished", "garbled")
+    assert all(one.isprintable() for one in found.troubles)
 
 
 def test_cells_that_mark_are_not_run() -> None:
@@ -553,7 +774,8 @@ def rerun(*options: str) -> str:
 
 
 def test_it_holds_for_an_ordinary_user() -> None:
-    chosen = "in_reach or rights or processes_are_limited or forks or 100 or becomes or fills"
+    chosen = "in_reach or rights or processes_are_limited or forks or 100 or becomes or fills or "
+    chosen += "system_calls or files or lists_the or every_limit"
     assert "passed" in rerun("-k", f"({chosen}) and not without_a and not ordinary")
 
 

@@ -8,7 +8,10 @@ waits to be killed.
 The student's code may do anything to this process, so whoever reads trusts nothing of it.
 """
 
+import ast
+import asyncio
 import contextlib
+import inspect
 import json
 import linecache
 import os
@@ -32,6 +35,13 @@ NOT_PYTHON = re.compile(r"\s*([%!?]|[\w, ]+=\s*[%!]|[\w.]+\?{1,2}\s*$)")
 Json = dict[str, Any]
 
 
+class IPython:
+    """What get_ipython() gives: it has every method, and none does anything."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given, **options: None
+
+
 def main() -> None:
     """Do the job on stdin and wait to be killed."""
     job, arrays = _receive()
@@ -48,6 +58,7 @@ def main() -> None:
     send(b"ready")
     module = types.ModuleType("__main__")
     vars(module)["display"] = lambda *shown, **options: None
+    vars(module)["get_ipython"] = IPython
     sys.modules["__main__"], sys.argv = module, [""]
     errors = []
     for number, cell in enumerate(job["cells"]):
@@ -101,7 +112,11 @@ def _run_cell(number: int, source: str, namespace: Json) -> list[Json]:
     name = f"<cell {number}>"
     try:
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        exec(_compiled(source, name), namespace)
+        code = _compiled(source, name)
+        if code.co_flags & inspect.CO_COROUTINE:  # it awaits something, as a cell may
+            asyncio.run(types.FunctionType(code, namespace)())
+        else:
+            exec(code, namespace)
     except BaseException as error:  # whatever it was, the other cells go on
         return [_raised(error)]
     return []
@@ -109,11 +124,16 @@ def _run_cell(number: int, source: str, namespace: Json) -> list[Json]:
 
 def _compiled(source: str, name: str) -> types.CodeType:
     """The cell, or if that is not Python, the cell without IPython's own commands."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
-        return compile(source, name, "exec", dont_inherit=True)
+        return compile(source, name, "exec", flags, dont_inherit=True)
     except SyntaxError:
-        lines = [_python(line) for line in source.split("\n")]
-        return compile("\n".join(lines), name, "exec", dont_inherit=True)
+        lines = source.split("\n")
+        for at, line in enumerate(lines):
+            lines[at] = _python(line)
+            if lines[at] != line and line.endswith("\\") and at + 1 < len(lines):
+                lines[at + 1] = "!" + lines[at + 1]  # it goes on there
+        return compile("\n".join(lines), name, "exec", flags, dont_inherit=True)
 
 
 def _python(line: str) -> str:
@@ -203,17 +223,29 @@ def _type(value: Any) -> str:
 
 
 def _array(result: Any) -> Any:
-    """The result as a plain array of its own; None if it is no array, tensor, list or number."""
-    if hasattr(result, "detach"):
-        result = result.detach().cpu().numpy()
+    """The result as a plain array of its own; None if it is none, nor numbers nor tensors in lists."""
+    result = _without_tensors(result)
     if not isinstance(result, np.ndarray | np.generic | list | int | float):
         return None
-    array = np.array(result, order="C", subok=False)
+    try:
+        array = np.array(result, order="C", subok=False)
+    except ValueError:  # rows of different lengths
+        return None
     if array.dtype.kind not in "biuf":
         return None
     if array.dtype == np.longdouble:  # wider than what travels
         return array.astype(np.float64)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _without_tensors(result: Any) -> Any:
+    """Tensors as arrays, tuples as lists."""
+    if isinstance(result, list | tuple):
+        return [_without_tensors(part) for part in result]
+    if not hasattr(result, "detach"):
+        return result
+    tensor = result.detach().cpu()
+    return (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()
 
 
 if __name__ == "__main__":

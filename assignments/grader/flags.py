@@ -8,14 +8,19 @@ FUNCTIONS = ("scaled_dot_product_attention", "MultiheadAttention")
 MODULES = (
     "ctypes gc importlib inspect multiprocessing os pathlib pickle shutil signal socket subprocess"
 ).split()
+PARSED = 200_000  # characters of a notebook; a parser may need 1 kB for each
 SILENT = ("check", "attention_lib", "figures")
 
 
 def flags(cells: Sequence[str]) -> tuple[str, ...]:
     """Short remarks in the order of the alphabet, such as "imports subprocess"."""
     found: set[str] = set()
+    room = PARSED
     for cell in cells:
+        room -= len(cell)
         try:
+            if room < 0:
+                raise MemoryError("too long to parse")
             found |= set(_of_cell(ast.parse(cell)))
         except (SyntaxError, ValueError, RecursionError, MemoryError):  # commands, or worse
             found |= {f"names {word}" for word in (*FUNCTIONS, *MODULES) if _has(cell, word)}

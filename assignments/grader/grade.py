@@ -32,11 +32,11 @@ ENDS = {
     "time": "did not finish in {seconds:g} s.",
     "memory": f"took more than {sandbox.MEMORY >> 30} GB of memory.",
     "processes": f"started more than {sandbox.PROCESSES} processes.",
+    "files": f"wrote more than {sandbox.FILES} files.",
     "output": f"gave more than {sandbox.WRITTEN >> 20} MB of results.",
     "garbled": "wrote something else where its results go.",
     "crashed": "ended Python before there was a result.",
 }
-NAMED = "STUDENT is "
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Mark:
     """What one question earns, and why.
 
     settings: the wrong settings that explain a wrong answer. advice: for the student. flags: what
-    the instructor may want to look at; it costs nothing.
+    the instructor may want to look at; it costs nothing. named: the student's name in the notebook,
+    where the question has numbers drawn from it.
     """
 
     question: str
@@ -53,6 +54,7 @@ class Mark:
     settings: dict[str, str]
     advice: str
     flags: tuple[str, ...]
+    named: str = ""
 
 
 def grade_notebook(
@@ -84,16 +86,16 @@ def grade_notebook(
             outcome is None or outcome.how != "time" or not outcome.cell
         ):  # else it will happen again
             outcome = run(cells, task, cases, seconds=seconds, sandboxed=sandboxed, slot=slot)
-        named, seen = outcome.student.strip(), found
-        if task.numbers:  # which are those of the name in the notebook
+        named = unicodedata.normalize("NFC", outcome.student.strip()) if task.numbers else ""
+        if task.numbers:
             cases = task.cases(seed, outcome.student)
-            seen = (*found, *_named(named, student))
         ending = _ending(outcome, cells, seconds)
         if task.numbers and not named and any(output is not None for output in outcome.outputs):
             ending = ending or "STUDENT is empty: your numbers are drawn from your name."
         ok, settings, advice = _judged(task, cases, outcome, ending)
         out_of = worth[task.name]
-        marks.append(Mark(task.name, out_of if ok else 0.0, out_of, settings, advice, seen))
+        earned = out_of if ok else 0.0
+        marks.append(Mark(task.name, earned, out_of, settings, advice, found, plain(named, 100)))
     return marks
 
 
@@ -260,13 +262,6 @@ def _ending(outcome: Outcome, cells: Sequence[str], seconds: float) -> str:
     begins = cells[outcome.cell - 1].strip().split("\n")[0] if outcome.cell else ""
     who = f"The cell that begins with `{plain(begins, LONGEST_LINE)}`" if outcome.cell else "It"
     return f"{who} {ENDS[outcome.how].format(seconds=seconds)}"
-
-
-def _named(named: str, student: str) -> Iterator[str]:
-    """A flag if the notebook names its student otherwise; an é may be written in two ways."""
-    one, other = (unicodedata.normalize("NFC", name) for name in (named, student))
-    if named and one != other:
-        yield f"{NAMED}{plain(named, 100)!r}"
 
 
 def _kept_seed(path: Path) -> int:

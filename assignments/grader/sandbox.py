@@ -25,10 +25,11 @@ import numpy as np
 import psutil
 from safetensors.numpy import load, save
 
+from attention_lib.checks import Exercise
 from attention_lib.checks.engine import Array, Case, Output
 
 from ..tasks import Task
-from . import troubles
+from . import seccomp, troubles
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
@@ -41,6 +42,7 @@ MEMORY = 1 << 30  # bytes of all processes together
 ADDRESSES = 8 << 30  # bytes of one process; what torch reserves must fit
 WRITTEN = 32 << 20  # bytes of an answer, of a file, and of all files
 REPORTED = 1 << 18  # bytes of what the driver says besides arrays
+FILES = 20_000  # in /tmp: an empty one takes a kilobyte of the system's memory
 PROCESSES = 16  # together they are far from the limit of memory
 FIRST_USER = 0x7000_0000  # user ids that nobody is given
 READY = b"ready"
@@ -79,7 +81,7 @@ class Outcome:
 
     outputs: for each case what the function gave, None where there is nothing. troubles: for each
     case why not, a sentence or "". how: how the process ended: "finished", "time", "memory",
-    "processes", "output" (too much of it), "garbled" (no answer came but something else) or
+    "processes", "files", "output" (too much of it), "garbled" (no answer came but something else) or
     "crashed". changed: arguments that were changed in
     place. student: the variable STUDENT. cell: where it stopped unless it finished, from 1; 0 if
     all cells had run.
@@ -116,7 +118,7 @@ def run(
         limits["RLIMIT_NPROC"] = _processes_allowed(platform.release(), root=user is not None)
     job = _job(cells, task, cases, {"limits": limits, "uid": user})
     with _started(sandboxed) as (process, first):
-        data, how = _converse(process, first, job, seconds)
+        data, how = _converse(process, first, job, seconds, sandboxed)
     return _outcome(data, how, task, cases, cells)
 
 
@@ -175,8 +177,12 @@ def _packages() -> list[Path]:
     return [path for path in map(Path, sys.path) if path.name in names and path.is_dir()]
 
 
-def _bubblewrap(information: int) -> list[str]:
-    """The command that shuts in what follows it and writes about it to that descriptor."""
+def _bubblewrap(information: int, refused: int) -> list[str]:
+    """The command that shuts in what follows it.
+
+    information: the descriptor to which it writes about it. refused: from which it reads the system
+    calls to refuse.
+    """
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxMissing(f"There is no bubblewrap on this machine. {ADVICE}")
@@ -188,10 +194,15 @@ def _bubblewrap(information: int) -> list[str]:
     spaces = "--unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try"
     return [
         *(program, *spaces.split(), *rights.split(), "--die-with-parent", "--new-session"),
-        *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"),
+        *("--proc", "/proc", "--dev", "/dev"),
+        # The names of this machine's keys, and memory that belongs to no process.
+        *(("--ro-bind", "/dev/null", "/proc/keys") if os.path.exists("/proc/keys") else ()),
+        *("--ro-bind", "/dev/null", "/dev/zero", "--remount-ro", "/dev"),
         *("--perms", "1777", "--size", str(WRITTEN), "--tmpfs", "/tmp"),
         *_mounts(),
-        *("--remount-ro", "/", "--chdir", "/tmp", "--info-fd", str(information), "--"),
+        *("--remount-ro", "/", "--chdir", "/tmp", "--info-fd", str(information)),
+        *(("--seccomp", str(refused)) if seccomp.program(platform.machine()) else ()),
+        "--",
     ]
 
 
@@ -244,13 +255,19 @@ def _started(sandboxed: bool) -> Iterator[tuple[subprocess.Popen[bytes], psutil.
     with contextlib.ExitStack() as stack:
         reading, writing = os.pipe()
         information = stack.enter_context(open(reading, "rb"))
+        refused = stack.enter_context(tempfile.TemporaryFile())
+        refused.write(seccomp.program(platform.machine()))
+        refused.seek(0)
         try:
             process = subprocess.Popen(
-                [*(_bubblewrap(writing) if sandboxed else ()), *_python(sandboxed)],
+                [
+                    *(_bubblewrap(writing, refused.fileno()) if sandboxed else ()),
+                    *_python(sandboxed),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=[writing] if sandboxed else [],
+                pass_fds=[writing, refused.fileno()] if sandboxed else [],
                 cwd=None if sandboxed else stack.enter_context(tempfile.TemporaryDirectory()),
                 env=ENVIRONMENT,
                 start_new_session=True,
@@ -299,7 +316,11 @@ def _tree(first: psutil.Process) -> list[psutil.Process]:
 
 
 def _converse(
-    process: subprocess.Popen[bytes], first: psutil.Process, job: bytes, seconds: float
+    process: subprocess.Popen[bytes],
+    first: psutil.Process,
+    job: bytes,
+    seconds: float,
+    sandboxed: bool,
 ) -> tuple[bytes, str]:
     """Hand the job over and read the answer; what was read since "ready", and how it ended."""
     if process.stdin is None or process.stdout is None or process.stderr is None:
@@ -308,15 +329,17 @@ def _converse(
         process.stdin.write(job)
         process.stdin.close()
     source = process.stdout.fileno()
-    begun, how = _read(source, first, STARTING, len(READY))
+    begun, how = _read(source, first, STARTING, len(READY), sandboxed=False)
     if begun != READY:
         process.kill()
         said = process.stderr.read(2000).decode(errors="replace").strip()
         raise SandboxMissing(f"The sandbox does not start ({how}): {said} {ADVICE}")
-    return _read(source, first, seconds, MOST)
+    return _read(source, first, seconds, MOST, sandboxed=sandboxed)
 
 
-def _read(source: int, first: psutil.Process, seconds: float, most: int) -> tuple[bytes, str]:
+def _read(
+    source: int, first: psutil.Process, seconds: float, most: int, *, sandboxed: bool
+) -> tuple[bytes, str]:
     """Read at most so many bytes of an answer for so long; what was read, and how it ended."""
     data = bytearray()
     ready = select.poll()
@@ -325,7 +348,7 @@ def _read(source: int, first: psutil.Process, seconds: float, most: int) -> tupl
     end, look = now + seconds, now + PAUSE
     while (now := time.monotonic()) < end:
         if now >= look:
-            excess = _excess(first)
+            excess = _excess(first, sandboxed)
             if excess:
                 return bytes(data), excess
             look = time.monotonic() + PAUSE
@@ -338,8 +361,8 @@ def _read(source: int, first: psutil.Process, seconds: float, most: int) -> tupl
     return bytes(data), "time"
 
 
-def _excess(first: psutil.Process) -> str:
-    """Of what the sandbox uses too much: "memory", "processes" or ""."""
+def _excess(first: psutil.Process, sandboxed: bool) -> str:
+    """Of what it uses too much: "memory", "processes", "files" (of a sandbox that stands) or ""."""
     tree = _tree(first)
     if len(tree) > PROCESSES:
         return "processes"
@@ -347,7 +370,18 @@ def _excess(first: psutil.Process) -> str:
     for process in tree:
         with contextlib.suppress(psutil.Error):
             used += process.memory_info().rss
-    return "memory" if used > MEMORY else ""
+    if used > MEMORY:
+        return "memory"
+    return "files" if sandboxed and _files(first) > FILES else ""
+
+
+def _files(first: psutil.Process) -> int:
+    """How many files lie in the sandbox's /tmp."""
+    try:
+        found = os.statvfs(f"/proc/{first.pid}/root/tmp")
+    except OSError:  # it has ended
+        return 0
+    return found.f_files - found.f_ffree
 
 
 def _state(data: bytes | bytearray) -> str:
@@ -376,19 +410,27 @@ def _outcome(
     try:
         reply = json.loads(data[found.end() : found.end() + text])
         tensors = _tensors(data[found.end() + text : found.end() + text + arrays])
-        reports = reply["cases"]
-        errors, student = reply["errors"], reply["student"]
+        return _said(reply, tensors, task.exercise, cases, cells)
     except Exception:  # of any kind: somebody made it who may want that
         return Outcome(nothing, [""] * len(cases), "garbled")
-    exercise = task.exercise
+
+
+def _said(
+    reply: Any,
+    tensors: dict[str, Array],
+    exercise: Exercise,
+    cases: Sequence[Case],
+    cells: Sequence[str],
+) -> Outcome:
+    """What a reply of the driver's says. May raise anything if it is not the driver's."""
+    reports, errors, student = (reply[key] for key in ("cases", "errors", "student"))
     outputs = [_output(tensors, number, exercise.returns) for number in range(len(cases))]
     said, changed = [""] * len(cases), []
-    for number, report in enumerate(reports[: len(cases)] if isinstance(reports, list) else []):
+    for number, report in enumerate(reports[: len(cases)]):
         if outputs[number] is None:
             said[number] = troubles.trouble(report, exercise, cases[number], cells, errors)
         changed += troubles.changed(report, exercise)
-    named = student if isinstance(student, str) else ""
-    named = named.encode("utf-8", "replace").decode()  # it may hold half a character
+    named = student.encode("utf-8", "replace").decode()  # it may hold half a character
     return Outcome(outputs, said, "finished", tuple(dict.fromkeys(changed)), named)
 
 

@@ -12,9 +12,12 @@ from attention_lib.checks.engine import Case
 from attention_lib.checks.hints import hint
 
 LONGEST_LINE, LONGEST_MESSAGE, LONGEST_NAME = 100, 200, 60
+SEARCHED, SEARCHED_CODE = 2000, 5000  # characters of a message, and of code
 
 
-def trouble(report: Any, exercise: Exercise, case: Case, cells: Sequence[str], errors: Any) -> str:
+def trouble(
+    report: Any, exercise: Exercise, case: Case, cells: Sequence[str], errors: Sequence[Any]
+) -> str:
     """Why a case has no output: one to three sentences, "" if the report says nothing sensible.
 
     report: what the driver says of the case. errors: what it says of the cells that failed.
@@ -60,9 +63,9 @@ def _missing(exercise: Exercise, names: Sequence[str]) -> str:
     return f"There is no {' and no '.join(names)} in the notebook."
 
 
-def _failed_cell(exercise: Exercise, cells: Sequence[str], errors: Any) -> list[str]:
+def _failed_cell(exercise: Exercise, cells: Sequence[str], errors: Sequence[Any]) -> list[str]:
     """What stopped the cell that should define the answer, or else the first that failed."""
-    found = [error for error in errors if isinstance(error, dict)] if errors else []
+    found = [error for error in errors if isinstance(error, dict)]
     names = "|".join(map(re.escape, exercise.returns or (exercise.name,)))
     for error in found:
         number = _cell(error, cells)
@@ -83,12 +86,12 @@ def _misfit(report: Any, exercise: Exercise) -> str:
 
 
 def _raised(report: Any, exercise: Exercise, case: Case, cells: Sequence[str]) -> str:
-    kind, message = (_get(report, key, str) for key in ("type", "message"))
+    kind, message = (_get(report, key, str)[:SEARCHED] for key in ("type", "message"))
     if kind == "NotImplementedError" and "attention_lib" not in message:
         return "It is not written yet."
     if kind == "EOFError":
         return "It waits for input, and nobody answers while it is marked."
-    code, product = _code(report, cells)
+    code, product = (text[-SEARCHED_CODE:] for text in _code(report, cells))
     axes = max(map(np.ndim, case), default=0)
     heads = dict(zip(exercise.names(), case, strict=False)).get("heads", 0)
     sentences = (
@@ -108,7 +111,9 @@ def _what_raised(report: Any, cells: Sequence[str], begin: str) -> str:
         text = plain(lines[line - 1], LONGEST_LINE) if place else ""
         place += f", `{text}`" if text else ""
     message = plain(_get(report, "message", str), LONGEST_MESSAGE).rstrip(".") or "no message"
-    return f"{begin} {_name(report.get('type'))}{place}: {message}."
+    kind = _name(report.get("type"))
+    only = " Only NumPy and torch are there." if kind == "ModuleNotFoundError" else ""
+    return f"{begin} {kind}{place}: {message}.{only}"
 
 
 def _cell(report: Any, cells: Sequence[str]) -> int | None:

@@ -19,24 +19,24 @@ SLICED = (
 NOT_MERGED = "W_O takes all heads of a token side by side, H·d_v wide: merge them first."
 PAIRED = "`@` pairs the last axis on its left with the last but one on its right."
 
-# As NumPy and PyTorch word them.
+# As NumPy and PyTorch word them. Repetitions have an end: what is searched may be made to take long.
 MISMATCH = r"matmul|not aligned|cannot be multiplied|Expected size for first"
 SIZES = (
-    r"size (?P<right>\d+) is different from (?P<left>\d+)",
-    r"(?P<left>\d+) \(dim \d\) != (?P<right>\d+) \(dim",
-    r"\(\d+x(?P<left>\d+) and (?P<right>\d+)x\d+\)",
-    r"\[\d+, (?P<left>\d+)\] but got: \[\d+, (?P<right>\d+)\]",
+    r"size (?P<right>\d{1,9}) is different from (?P<left>\d{1,9})",
+    r"(?P<left>\d{1,9}) \(dim \d\) != (?P<right>\d{1,9}) \(dim",
+    r"\(\d{1,9}x(?P<left>\d{1,9}) and (?P<right>\d{1,9})x\d{1,9}\)",
+    r"\[\d{1,9}, (?P<left>\d{1,9})\] but got: \[\d{1,9}, (?P<right>\d{1,9})\]",
 )
 BROADCAST = r"could not be broadcast|must match the (existing )?size"
 AXES = r"axes don't match|is out of bounds for array|Dimension out of range"
 
-W_IS_GIVEN = r"\b(def|lambda)\b[^\n]*\bW\b"  # by a caller: it may be any matrix
-MATRIX = r"\b[WU](_\w+)?\b"
+W_IS_GIVEN = r"\b(def|lambda)\b[^\n]{0,200}\bW\b"  # by a caller: it may be any matrix
+MATRIX = r"\b[WU](_\w{1,40})?\b"
 MATRIX_FIRST = (
     rf"(?<!@)(?<!@\s){MATRIX}(\.T)?\s*@|@\s*{MATRIX}\.T|(dot|matmul)\(\s*{MATRIX}|\blinear\("
 )
-TRANSPOSE = r"\.T\b|\.transpose\(\s*(\w+\s*)?\)"
-REDUCTION = r"\.(?:sum|max|amax)\((?=[^\n]*\baxis\b|\s*(?:\w+\s*,\s*)?-?\d)"
+TRANSPOSE = r"\.T\b|\.transpose\(\s{0,9}(\w{1,40}\s{0,9})?\)"
+REDUCTION = r"\.(?:sum|max|amax)\((?=[^\n]{0,200}\baxis\b|\s{0,9}(?:\w{1,40}\s{0,9},\s{0,9})?-?\d)"
 AXIS_PUT_BACK = r"keepdims|None|newaxis|reshape|expand_dims"
 
 
