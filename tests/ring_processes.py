@@ -15,6 +15,7 @@ from torch import Tensor
 from attention_lib.torch import ring, tiled
 from attention_lib.torch.ring import ring_attention, share
 
+merge = ring._merge
 TOKENS = 24  # 1, 2, 3 and 4 divide it
 SHARED = 2, 192, 256  # heads, tokens and width where bytes are counted, float32
 Case = dict[str, Any]
@@ -38,6 +39,11 @@ def cases() -> dict[str, Case]:
     learned = torch.tensor([0.3], dtype=torch.float64)
     far = tensors(*same)
     far["k"] *= 300  # scores that need their maximum, and blocks of very unequal weight
+    endless = tensors(*same)
+    endless["q"][..., 0].abs_()
+    endless["k"][..., n // 2 :, 0] = -torch.inf  # in rings of two or more, all keys of the last
+    equal = tensors(*same)
+    equal["q"][:], equal["k"][:] = 300, -300  # beside such scores the log of a sum loses digits
     found: dict[str, Case] = {
         "full": tensors(*same),
         "causal": tensors(*same) | {"causal": True},
@@ -49,6 +55,8 @@ def cases() -> dict[str, Case]:
         "more keys": tensors((3, n, 5), (3, 2 * n, 5), (3, 2 * n, 7), (3, n, 7)),
         "learned scale": tensors(*same) | {"scale": learned},
         "far": far | {"causal": True},
+        "a slice of -inf": endless,
+        "equal scores of -2e5": equal | {"causal": True},
         "no width of values": tensors((3, n, 5), (3, n, 5), (3, n, 0), (3, n, 0)),
         "no queries": tensors((3, 0, 5), (3, n, 5), (3, n, 7), (3, 0, 7)),
         "no keys": tensors((3, n, 5), (3, 0, 5), (3, 0, 7), (3, n, 7)),
@@ -89,10 +97,11 @@ def refusal(call: Callable[[], object]) -> tuple[str, str]:
     return "nothing", ""
 
 
-def average(out: Tensor, lse: Tensor, more: Tensor, more_lse: Tensor) -> None:
+def average(some: tuple[Tensor, ...], more: tuple[Tensor, ...]) -> None:
     """A wrong way to join two blocks."""
-    out.add_(more).div_(2)
-    lse.copy_(torch.logaddexp(lse, more_lse))
+    out = (some[0] + more[0]) / 2
+    merge(some, more)
+    some[0].copy_(out)
 
 
 def inside(whole: dict[str, Case]) -> dict[str, Any]:
@@ -102,10 +111,10 @@ def inside(whole: dict[str, Case]) -> dict[str, Any]:
     for name, case in whole.items():
         mine = {key: cut(x, strided=name == "causal") for key, x in case.items()}
         found[name] = both(ring_attention, mine)
-    right, ring._merge = ring._merge, average
+    ring._merge = average
     mine = {key: cut(x) for key, x in whole["full"].items()}
     found["averaged"] = both(ring_attention, mine)
-    ring._merge = right
+    ring._merge = merge
     before = tiled.QUERIES, tiled.KEYS
     tiled.QUERIES = tiled.KEYS = 32  # so that its buffers are small beside a slice
     try:
@@ -132,8 +141,10 @@ def inside(whole: dict[str, Case]) -> dict[str, Any]:
     found["twice"] = refusal(
         lambda: grad(grad(ring_attention(y, y, y).sum(), y, create_graph=True)[0].sum(), y)
     )
+    mine = {key: cut(x) for key, x in whole["float32"].items()}
     with torch.autocast("cpu", torch.bfloat16):
-        found["autocast"] = torch.equal(ring_attention(y, y, y), ring_attention(y, y, y).detach())
+        inside_autocast = both(ring_attention, mine)
+    found["autocast"] = all(map(torch.equal, inside_autocast, found["float32"]))
 
     few = dist.new_group([*range(1, size)]) if size > 2 else None
     if few is not None:  # in it they have other ranks
@@ -147,8 +158,10 @@ def inside(whole: dict[str, Case]) -> dict[str, Any]:
 def misbehave(how: str) -> int:
     if how == "raise" and dist.get_rank() == 1:
         raise ValueError("no")
-    if how == "leave":
+    if how == "leave" and dist.get_rank() == dist.get_world_size() - 1:
         os._exit(3)
+    if how == "leave":
+        dist.barrier()
     if how in ("raise", "sleep"):
         time.sleep(100)
     return 7

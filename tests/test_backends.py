@@ -6,10 +6,12 @@ import importlib.util
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from attention_lib.torch import attention, backends, chosen_backend, triton_launch
 
@@ -25,6 +27,7 @@ def few(requires_grad: bool = False) -> list[Tensor]:
 @pytest.fixture
 def all_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "MANY", 1)
+    monkeypatch.setattr(backends, "LONG", 1)
 
 
 # ---------------------------------------------------------------- the same from all
@@ -67,6 +70,12 @@ def test_auto_goes_by_the_number_of_pairs() -> None:
     assert "pairs" in chosen_backend(x, x, x, causal=True).reason
     heads = torch.ones(4, 512, 8)
     assert chosen_backend(heads, heads[:1], heads[:1]).name == "tiled"
+    short = torch.ones(70, 127, 8)
+    long = torch.ones(70, 2**14, 8)
+    for q, k in ((short, short), (short[:, :1], long), (long, short[:, :1])):
+        assert chosen_backend(q, k, k, causal=q.shape[-2] == 1).name == "dense"
+    assert chosen_backend(short, short, short, causal=True).name == "tiled"
+    assert chosen_backend(long[:, :128], long[:, :128], long[:, :128]).name == "tiled"
     mask = torch.ones(4, 512, 512, dtype=torch.bool)
     assert chosen_backend(heads[0], heads[0], heads[0], mask[:1]).name == "dense"
 
@@ -144,6 +153,117 @@ def test_a_hidden_nan_reaches_nothing_by_auto() -> None:
     assert out[..., :3, :].isfinite().all()
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("backend", ["auto", "dense"])
+@pytest.mark.usefixtures("all_are_many")
+def test_many_gradients_at_once(backend: str, causal: bool) -> None:
+    x, d_outs = torch.from_numpy(draw(2, 5, 3)).requires_grad_(), torch.from_numpy(draw(7, 2, 5, 3))
+    out = attention(x, x, x, causal=causal, backend=backend)
+    (found,) = torch.autograd.grad(out, x, d_outs, retain_graph=True, is_grads_batched=True)
+    expected = [torch.autograd.grad(out, x, d_out, retain_graph=True)[0] for d_out in d_outs]
+    torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-14)
+
+
+@pytest.mark.usefixtures("all_are_many")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("backend", ["auto", "dense"])
+@pytest.mark.parametrize("how", ["make_fx", "jit"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by torch itself
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")  # that shapes are constants
+def test_what_is_traced_is_right_for_other_numbers(how: str, backend: str, causal: bool) -> None:
+    """The second key is finite while it is traced, and not afterwards."""
+    names: list[str] = []
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        names.append(chosen_backend(q, k, v).name)
+        return attention(q, k, v, causal=causal, backend=backend)
+
+    leaves = few()
+    traced = (
+        make_fx(attend)(*leaves)
+        if how == "make_fx"
+        else torch.jit.trace(attend, tuple(leaves), check_trace=False)  # type: ignore[no-untyped-call]
+    )
+    assert names == ["dense"]
+    leaves[2][..., 1, :] = math.inf
+    torch.testing.assert_close(traced(*leaves), attend(*leaves), equal_nan=True)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("backend", ["auto", "dense", "tiled", "sdpa"])
+def test_a_backward_pass_inside_autocast_is_as_exact(backend: str, causal: bool) -> None:
+    leaves = [x.detach().float().requires_grad_() for x in few()]
+    grads = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            out = attention(*leaves, causal=causal, backend=backend)
+            assert isinstance(out, Tensor)
+            grads.append(torch.autograd.grad(out.pow(2).sum(), leaves))
+    torch.testing.assert_close(*grads, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["auto", "dense", "tiled"])
+def test_the_output_may_be_changed_in_place(backend: str) -> None:
+    """At 1024 tokens auto is tiled."""
+    x = torch.from_numpy(draw(1024, 3)).requires_grad_()
+    out = attention(x, x, x, backend=backend)
+    assert isinstance(out, Tensor)
+    (expected,) = torch.autograd.grad(out.sum(), x, retain_graph=True)
+    out += 1
+    torch.testing.assert_close(torch.autograd.grad(out.sum(), x)[0], expected, rtol=0, atol=0)
+
+
+@pytest.mark.usefixtures("all_are_many")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by torch itself
+def test_a_class_of_its_own_and_what_is_compiled_are_dense() -> None:
+    class Own(Tensor):
+        pass
+
+    q, k, v = few()
+    assert chosen_backend(q, k, v.as_subclass(Own)).name == "dense"
+    torch._dynamo.reset()
+    compiled = torch.compile(attention, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(q, k, v, causal=True), attention(q, k, v, causal=True))
+
+
+def test_the_axes_of_every_tensor_count_as_heads() -> None:
+    few, many = torch.ones(1, 512, 8), torch.ones(4, 1, 512, 8)
+    for wide in range(3):
+        assert chosen_backend(*(many if i == wide else few for i in range(3))).name == "tiled"
+
+
+def test_a_gpu_without_the_kernel_takes_sdpa_where_it_needs_no_gradient(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)  # no Triton
+    monkeypatch.setattr(Tensor, "device", torch.device("cuda", 0), raising=False)
+    x, mask = torch.ones(1024, 8), torch.ones(1024, 1024, dtype=torch.bool)
+    scale = torch.tensor(0.5)
+    assert chosen_backend(x, x, x).name == "sdpa"
+    for hidden in ({"mask": mask}, {"bias": mask.float()}, {"causal": True}, {"scale": scale}):
+        options: Any = hidden
+        assert chosen_backend(x, x, x, **options).name == "tiled"
+    x.requires_grad_()
+    assert chosen_backend(x, x, x).name == "tiled"
+    with torch.no_grad():
+        assert chosen_backend(x, x, x).name == "sdpa"
+
+
+def test_what_no_query_sees_and_what_sees_nothing_reach_nothing_by_sdpa() -> None:
+    leaves, seen = few(), torch.ones(5, 5, dtype=torch.bool)
+    seen[:, 3] = seen[2] = False
+    d_out = torch.from_numpy(draw(2, 3, 5, 4, seed=5))
+    results = []
+    for poison in (0.0, math.nan):
+        q, k, v = (x.clone() for x in leaves)
+        q[..., 2, :] = k[..., 3, :] = v[..., 3, :] = poison
+        grads = gradients(
+            lambda **x: attention(**x, mask=seen, backend="sdpa"), {"q": q, "k": k, "v": v}, d_out
+        )
+        results.append([attention(q, k, v, seen, backend="sdpa"), *grads.values()])
+    torch.testing.assert_close(*results, rtol=0, atol=0)
+
+
 # ---------------------------------------------------------------- what is refused
 
 
@@ -166,6 +286,28 @@ def test_what_cannot_run_says_why_and_what_can(backend: str, options: Any, reaso
     assert str(caught.value).startswith(f"backend={backend!r} cannot run here: ")
     assert reason in str(caught.value)
     assert str(caught.value).endswith(" or 'auto'")
+
+
+def test_tiled_by_its_name_is_differentiable_once() -> None:
+    leaves = few(requires_grad=True)
+    out = attention(*leaves, backend="tiled")
+    assert isinstance(out, Tensor)
+    with pytest.raises(RuntimeError, match="differentiable once"):
+        torch.autograd.grad(out.sum(), leaves, create_graph=True)
+
+
+def test_sdpa_has_no_forward_mode_and_says_so() -> None:
+    q = few()[0]
+    with pytest.raises(RuntimeError, match=r"^backend='sdpa' .* no forward mode; use 'dense'"):
+        torch.func.jvp(lambda x: attention(x, x, x, backend="sdpa"), (q,), (q,))
+
+
+def test_causal_of_numpy_is_taken_by_every_backend() -> None:
+    for causal in (np.False_, np.True_):
+        for backend in ("dense", "tiled", "sdpa"):
+            out = attention(*few(), causal=causal, backend=backend)  # type: ignore[arg-type]
+            assert isinstance(out, Tensor)
+            torch.testing.assert_close(out, attention(*few(), causal=bool(causal)))
 
 
 @pytest.mark.parametrize("backend", ["flash", "Dense", None, 3])

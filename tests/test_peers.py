@@ -60,6 +60,20 @@ def test_all_pairs_agree() -> None:
     assert compared(peers.transformers(2, 5, loader(FakeBert))) == ["torch module beside BERT's"]
 
 
+@pytest.mark.parametrize("pairs", [peers.modules, peers.functions])
+def test_every_peer_is_torchs(pairs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With others in torch's place no pair agrees; so ours stands on one side only."""
+
+    def wrong(*x: Tensor, **_: Any) -> Tensor:
+        return x[-3] + 1
+
+    monkeypatch.setattr(peers, "F", SimpleNamespace(scaled_dot_product_attention=wrong))
+    monkeypatch.setattr(nn.MultiheadAttention, "forward", lambda *x, **_: (wrong(*x), None))
+    for pair in pairs(2, 5):
+        with pytest.raises(AssertionError, match=pair[0]):
+            compared([pair])
+
+
 def test_a_peer_that_computes_something_else_is_refused() -> None:
     with pytest.raises(AssertionError, match="torch module beside BERT's"):
         compared(peers.transformers(2, 5, loader(Unscaled)))

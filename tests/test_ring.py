@@ -9,13 +9,14 @@ import re
 import subprocess
 import sys
 import time
+from multiprocessing import Pipe
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from attention_lib.torch import ShapeError, attention
+from attention_lib.torch import ShapeError, attention, processes
 from attention_lib.torch.counters import count_sent_bytes
 from attention_lib.torch.processes import run_processes
 from attention_lib.torch.ring import ring_attention
@@ -60,7 +61,10 @@ def apart(found: list[Tensor], expected: list[Tensor]) -> float:
     """The largest difference, of numbers that are large in proportion to them."""
     pairs = zip(found, expected, strict=True)
     return max(
-        float(((x - y).abs() / y.abs().clamp(min=1)).max()) if y.numel() else 0.0 for x, y in pairs
+        float(((x - y).abs() / y.abs().clamp(min=1)).masked_fill(x.isnan() & y.isnan(), 0).max())
+        if y.numel()
+        else 0.0
+        for x, y in pairs
     )
 
 
@@ -102,7 +106,7 @@ def test_bytes_of_a_process_fall_in_proportion(causal: bool) -> None:
     tensor = 4 * math.prod(SHARED)
     for size, slices in zip(SIZES, (9, 14, 16, 16), strict=True):
         peak = max(answer["share"][causal].peak_bytes for answer in answers(size))
-        assert peak == pytest.approx(slices * tensor / size, rel=0.03)
+        assert peak == pytest.approx(slices * tensor / size, rel=0.04)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -188,11 +192,22 @@ def test_a_process_that_raises_leaves_or_does_not_end_is_reported() -> None:
         run_processes(2, misbehave, "raise", seconds=SECONDS)
     with pytest.raises(RuntimeError, match=r"^process 0 of 1: it ended without an answer$"):
         run_processes(1, misbehave, "leave", seconds=SECONDS)
+    with pytest.raises(RuntimeError, match=r"^process 1 of 2: it ended without an answer$"):
+        run_processes(2, misbehave, "leave", seconds=SECONDS)  # not 0, which misses it
     assert time.monotonic() - start < SECONDS
     with pytest.raises(TimeoutError, match=r"^processes \[0\] did not end in 0\.5 s$"):
         run_processes(1, misbehave, "sleep", seconds=0.5)
     with pytest.raises(ValueError, match="count must be at least 1: found 0"):
         run_processes(0, misbehave, "")
+
+
+def test_of_two_that_raise_the_first_is_told() -> None:
+    """The other, here of a lower rank, may have failed for want of it."""
+    pipes = [Pipe(duplex=False) for _ in range(2)]
+    for when, (_, said) in zip((2.0, 1.0), pipes, strict=True):
+        said.send((when, f"ValueError: at {when}"))
+    with pytest.raises(RuntimeError, match=r"^process 1 of 2: ValueError: at 1\.0$"):
+        processes._collect([heard for heard, _ in pipes], 10)
 
 
 def test_the_example_runs_under_torchrun() -> None:

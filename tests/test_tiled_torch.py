@@ -151,6 +151,35 @@ def test_the_sizes_that_are_used_against_torch() -> None:
             torch.testing.assert_close(x, expected[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("level", [torch.finfo(torch.float32).min, -1e9, 1e4])
+@pytest.mark.parametrize("keys", [1, 2, 7])
+def test_a_logarithm_is_not_lost_beside_large_scores(level: float, keys: int) -> None:
+    """Rows 0 and 1 are padded by a number: all their scores are equal, or nearly, and large."""
+    native, _ = on_path(Path("torch", "float32"), {name: draw(5, 7) for name in "qkv"})
+    native["bias"] = torch.zeros(5, 5)
+    native["bias"][:2] = level
+    d_out = torch.from_numpy(draw(5, 7, seed=5)).float()
+    expected = gradients(lambda **x: attention(**x, backend="dense"), native, d_out)
+    with blocks((2, keys, 1)):
+        found = gradients(attend, native, d_out)
+    for name, x in found.items():
+        torch.testing.assert_close(x, expected[name], rtol=0, atol=2e-6, msg=name)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_results_may_be_changed_in_place_before_the_backward_pass(dtype: torch.dtype) -> None:
+    grads = []
+    for changed in (False, True):
+        q = torch.from_numpy(draw(3, 5, 7)).to(dtype).requires_grad_()
+        out, lse = tiled_attention(q, q, q, return_lse=True)
+        if changed:
+            out += 1
+            lse *= 1
+        (out.sum() + lse.sum()).backward()
+        grads.append(q.grad)
+    torch.testing.assert_close(*grads, rtol=0, atol=0)
+
+
 # ---------------------------------------------------------------- what is hidden
 
 
@@ -255,7 +284,7 @@ def test_for_the_backward_pass_only_what_grows_with_n_is_kept() -> None:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
         tiled_attention(q, k, v)
-    assert sorted(tuple(x.shape) for x in kept) == [(3, 700, 1)] + 4 * [(3, 700, 5)]
+    assert sorted(tuple(x.shape) for x in kept) == 2 * [(3, 700, 1)] + 4 * [(3, 700, 5)]
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
@@ -312,7 +341,7 @@ def test_autocast_changes_nothing(half: torch.dtype, causal: bool) -> None:
 
 def test_the_gradient_of_the_gradient_is_refused() -> None:
     q = torch.from_numpy(draw(3, 5, 7)).requires_grad_()
-    with pytest.raises(RuntimeError, match="differentiable once; attention has gradients of any"):
+    with pytest.raises(RuntimeError, match="once; attention with backend='dense' has gradients"):
         torch.autograd.grad(attend(q, q, q).sum(), q, create_graph=True)
 
 
@@ -337,7 +366,10 @@ def test_transforms_and_forward_mode_are_refused_where_dense_attention_takes_the
     ]
     for call in calls:
         call(lambda x: attention(x, x, x))
-        with pytest.raises(RuntimeError, match=r"^tiled_attention (takes|has) no .*; attention "):
+        with pytest.raises(
+            RuntimeError,
+            match=r"^tiled_attention (takes|has) no .*; attention with backend='dense' ",
+        ):
             call(lambda x: attend(x, x, x))
 
 

@@ -199,6 +199,18 @@ def test_poison_reaches_just_what_it_reaches_in_dense_attention(what: str, poiso
     compare(found, **arguments, causal=True)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("keys", "causal"), [((0, 32), False), ((0, 45), False), ((3, 45), True)])
+def test_keys_of_which_all_scores_are_minus_infinity(keys: tuple[int, int], causal: bool) -> None:
+    """A whole first tile of them: it has no weight. All of them: NaN, as in dense attention."""
+    q, k, v, d_out = tensors(*4 * [(1, 1, 45, 16)])
+    q[..., 0].abs_()
+    k[..., slice(*keys), 0] = -math.inf
+    found = run(by_kernel(causal), q, k, v, d_out)
+    assert found["out"].isfinite().all() == (keys != (0, 45))
+    compare(found, q, k, v, d_out, causal)
+
+
 def test_poison_in_queries_that_see_nothing_reaches_nothing() -> None:
     clean = tensors((1, 2, 70, 16), (1, 1, 40, 16), (1, 1, 40, 16), (1, 2, 70, 16))
     dirty = [x.clone() for x in clean]
@@ -318,6 +330,60 @@ def test_N3_scores_that_overflow_float16_and_autocast() -> None:
     if DEVICE == "cuda":
         with torch.autocast("cuda", torch.bfloat16):
             assert torch.equal(by_kernel(False)(q, k, v), out)
+
+
+# ---------------------------------------------------------------- large numbers
+
+
+def test_a_head_that_32_bits_cannot_count_is_refused() -> None:
+    many, one = (torch.empty(1, 1, n, 24, device="meta") for n in (2**26, 1))
+    for found in (triton_launch.why_not(many, one), triton_launch.why_not(one, many)):
+        assert found is not None
+        assert found.startswith("it counts within a head in 32 bits, up to 67108863 ")
+        assert found.endswith("s: found 67108864")
+    assert triton_launch.why_not(many[..., 1:, :], many[..., 1:, :]) is None
+
+
+@pytest.mark.skipif(has_gpu(), reason="asks the interpreter for addresses")
+@pytest.mark.parametrize("name", ["forward", "backward_q", "backward_kv"])
+def test_heads_lie_further_apart_than_32_bits_count(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program of the last tile of head 128, of 2²⁰ rows 16 wide; it reads and writes nothing."""
+    interpreter = importlib.import_module("triton.runtime.interpreter")
+    kernels = importlib.import_module("attention_lib.torch.triton_kernel")
+    met: set[int] = set()
+
+    def load(addresses: Any, mask: Any, other: Any, dtype: Any) -> Any:
+        met.update(addresses[mask].tolist())
+        return other.astype(dtype)
+
+    def store(addresses: Any, values: Any, mask: Any) -> None:
+        met.update(addresses[mask].tolist())
+
+    monkeypatch.setattr(interpreter._interpreter, "load", load)
+    monkeypatch.setattr(interpreter._interpreter, "store", store)
+    head, many, few, tile = 128, 2**20, 32, Tile(64, 32)
+    keys = name == "backward_kv"
+    program = head * many // (tile.keys if keys else tile.queries)
+    program += many // tile.keys - 1 if keys else 0  # of queries, the last tile is the first
+    monkeypatch.setattr(
+        interpreter.InterpreterBuilder,
+        "set_grid_idx",
+        lambda self, *_: setattr(self, "grid_idx", (program, 0, 0)),
+    )
+    T, S = (few, many) if keys else (many, few)
+    kernel = getattr(kernels, f"{name}_kernel")
+    pointers = {x: torch.zeros(1, dtype=torch.float64) for x in kernel.arg_names if x.isupper()}
+    given = triton_launch.constants(torch.float64, 16, 16, False, False, tile)
+    pointers = {x: y for x, y in pointers.items() if x not in {"T", "S", *given}}
+    kernel[(1,)](*pointers.values(), 1.0, T, S, 1, **given)
+    for x, pointer in pointers.items():
+        if x != "FINITE":
+            rows = T if x in ("Q", "OUT", "LSE", "D_OUT", "MEAN", "D_Q") else S
+            width = 1 if x in ("LSE", "MEAN") else 16
+            last = (head + 1) * rows * width - 1
+            assert pointer.data_ptr() + 8 * last in met, x
 
 
 # ---------------------------------------------------------------- the source

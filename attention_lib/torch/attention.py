@@ -60,7 +60,7 @@ def attention(
             (more leading axes in mask or bias widen the output: all must broadcast)
     causal  no query sees a later key; the last query is the last key; intersects `mask`
     scale   a number or a tensor of one (which may be learned), 1/sqrt(d_k) by default
-    backend the way to compute it: dense, tiled, triton, sdpa (torch's own), or auto, which is the
+    backend the way to compute it: dense, tiled, triton, sdpa (torch's own), or auto, usually the
             fastest of them that keeps all this (`chosen_backend` says which and why); the others are
             differentiable once, and hidden NaN and infinity may pass through sdpa
 

@@ -9,10 +9,11 @@ from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from .attention import attend, check_attention
-from .hidden import no_autocast, repeat_heads, transformed
+from .hidden import no_autocast, repeat_heads, traced, transformed
 
 NAMES = ("auto", "dense", "tiled", "triton", "sdpa")
-MANY = 2**20  # pairs of all heads, from which tiles are faster on a CPU than all at once
+MANY = 2**20  # pairs of all heads, from which tiles are mostly faster on a CPU than all at once
+LONG = 128  # queries, and keys, of which there must be as many too where nothing is hidden
 
 
 class Backend(NamedTuple):
@@ -35,6 +36,7 @@ def chosen_backend(
 ) -> Backend:
     """What `attention` with backend="auto" uses for these arguments, here and now, and why.
 
+    It goes by sizes, so it is usually the fastest, not always.
     Any choice keeps what `attention` promises, gradients of any order and transforms of torch.func
     included: what a fast one has not, dense attention does. Raises what `attention` raises.
     """
@@ -57,7 +59,7 @@ def attend_by(
     if name not in NAMES:
         raise ValueError(f"backend must be one of {', '.join(NAMES)}: found {name!r}")
     given = q, k, v, mask, bias, causal, scale
-    auto = name == "auto"
+    auto, causal = name == "auto", bool(causal)
     if auto:
         name = _choose(*given, return_weights).name
     elif (reason := _why_not(name, *given, return_weights)) is not None:
@@ -76,7 +78,7 @@ def attend_by(
     if name == "triton":
         from .operators import flash_attention
 
-        return flash_attention(q, k, v, bool(causal), number)[0]
+        return flash_attention(q, k, v, causal, number)[0]
     return _sdpa(q, k, v, mask, bias, causal, number)
 
 
@@ -90,7 +92,7 @@ def _choose(
     scale: float | Tensor | None,
     return_weights: bool,
 ) -> Backend:
-    """The fastest backend that is sure to be right. The reasons are constants, for torch.compile."""
+    """Usually the fastest backend that is sure to be right. The reasons are constants, for torch.compile."""
     given = q, k, v, mask, bias, causal, scale
     tensors = [x for x in given if isinstance(x, Tensor)]
     if return_weights:
@@ -101,7 +103,7 @@ def _choose(
         return Backend("dense", "tensors of a class of their own may not be cut into tiles")
     if q.device.type == "cuda" and _why_not("triton", *given, False) is None:
         return Backend("triton", "a GPU that the kernel is made for, and nothing it lacks is asked")
-    if torch.compiler.is_compiling() or q.is_meta:
+    if traced() or q.is_meta:
         return Backend("dense", "what is traced has no numbers, on which tiles depend")
     shapes = [x.shape[:-2] for x in (q, mask, bias) if x is not None]
     shapes += [torch.Size((*x.shape[:-3], 1)) for x in (k, v)]
@@ -117,6 +119,8 @@ def _choose(
         and not isinstance(scale, Tensor)
     ):
         return Backend("sdpa", "a GPU without the kernel, nothing hidden, no gradients")
+    if shows_all and min(q.shape[-2], k.shape[-2]) < LONG:
+        return Backend("dense", "few queries or few keys, which are fastest all at once")
     return Backend("tiled", "many pairs, of which a block at a time fits the cache")
 
 
@@ -143,6 +147,8 @@ def _why_not(
     if name == "sdpa":
         if bias is not None and bias.dtype != q.dtype:
             return f"it takes a bias of the dtype of q: found {bias.dtype}"
+        if forward_ad._current_level >= 0:
+            return "it has no forward mode"
         return None
     if mask is not None or bias is not None:
         return f"the kernel takes no {'bias' if mask is None else 'mask'}"

@@ -25,6 +25,9 @@ def prepare(
     if bias is not None:
         shown = ~torch.isneginf(bias)
         allowed = shown if allowed is None else allowed & shown
+    if allowed is None and not q.is_meta and torch.is_autocast_enabled(q.device.type):
+        # The products below stay out of autocast in the backward pass too, which @ does not.
+        allowed = torch.ones(T, S, dtype=torch.bool, device=q.device)
     if allowed is not None:
         allowed = allowed.expand(*allowed.shape[:-2], T, S)
         q = q.where(allowed.any(-1)[..., None], 0)
@@ -81,15 +84,17 @@ class _Compare(_Product):
     @staticmethod
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor, Tensor, None]:
         q, k, allowed = ctx.saved_tensors
-        return _read(d_scores, k, allowed), _read(d_scores.mT, q, allowed.mT), None
+        with no_autocast(q.device):
+            return _read(d_scores, k, allowed), _read(d_scores.mT, q, allowed.mT), None
 
 
 class _Read(_Product):
     @staticmethod
     def forward(weights: Tensor, v: Tensor, allowed: Tensor) -> Tensor:
-        # A compiled graph has no branches, a meta tensor cannot choose one; a finite sum says that
-        # all is finite.
-        if v.is_meta or (not torch.compiler.is_compiling() and v.sum().isfinite()):
+        # A traced graph has no branches, nor have many gradients at once, and a meta tensor cannot
+        # choose one; a finite sum says that all is finite.
+        branches = not traced() and not torch._C._functorch.is_legacy_batchedtensor(v)
+        if v.is_meta or (branches and v.sum().isfinite()):
             return weights @ v
         finite = v.isfinite()
         out = weights @ v.where(finite, 0)
@@ -103,7 +108,8 @@ class _Read(_Product):
     @staticmethod
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, Tensor, None]:
         weights, v, allowed = ctx.saved_tensors
-        return _compare(d_out, v, allowed), _read(weights.mT, d_out, allowed.mT), None
+        with no_autocast(v.device):
+            return _compare(d_out, v, allowed), _read(weights.mT, d_out, allowed.mT), None
 
 
 _compare: Any = _Compare.apply
@@ -126,6 +132,13 @@ def transformed(*tensors: Tensor) -> bool:
     """Whether torch.func (vmap, grad, jvp) is at work, or many gradients are asked for at once."""
     batched = any(map(torch._C._functorch.is_legacy_batchedtensor, tensors))
     return batched or bool(torch._C._are_functorch_transforms_active())
+
+
+def traced() -> bool:
+    """Whether calls are recorded, to be made again for other numbers: compile, make_fx or jit.trace."""
+    if torch.compiler.is_compiling() or torch._C._is_tracing():
+        return True
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
 
 
 def no_autocast(device: torch.device) -> AbstractContextManager[Any]:

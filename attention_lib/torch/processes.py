@@ -1,5 +1,6 @@
 """Start processes on this machine that form a torch.distributed group, and collect what they return."""
 
+import math
 import pickle
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ import torch.distributed as dist
 
 from ..shapes import check_count
 
+SETTLE = 0.5  # seconds in which those that fail because another did are heard, and the other
+
 
 def run_processes(
     count: int, function: Callable[..., Any], *arguments: Any, seconds: float = 120.0
@@ -25,8 +28,8 @@ def run_processes(
     no port is needed; each computes on one thread. `function` is one that can be imported: not of a
     notebook. Arguments and results are pickled.
 
-    Raises RuntimeError with its rank and its words when a process raises or ends, and TimeoutError
-    after `seconds`; then, as always, no process is left behind.
+    Raises RuntimeError with its rank and its words when a process raises or ends, the first if more
+    do, and TimeoutError after `seconds`; then, as always, no process is left behind.
     """
     count = check_count("count", count, least=1)
     task, context = pickle.dumps((function, arguments)), get_context("spawn")
@@ -64,15 +67,22 @@ def _collect(pipes: list[Connection], seconds: float) -> list[Any]:
         heard = wait(waiting, max(0.0, end - time.monotonic()))
         if not heard:
             raise TimeoutError(f"processes {[*waiting.values()]} did not end in {seconds:g} s")
-        for pipe in heard:
-            rank = waiting[pipe]  # type: ignore[index]
-            try:
-                fine, results[rank] = pickle.loads(pipe.recv_bytes())  # type: ignore[union-attr]
-            except EOFError:
-                fine, results[rank] = False, "it ended without an answer"
-            if not fine:
-                raise RuntimeError(f"process {rank} of {len(pipes)}: {results[rank]}")
+        said = {rank: _hear(pipe) for pipe, rank in waiting.items() if pipe in heard}
+        if any(failed is not None for failed, _ in said.values()):
+            time.sleep(SETTLE)
+            said |= {r: _hear(x) for x, r in waiting.items() if r not in said and x.poll()}
+            _, rank, words = min((t, r, words) for r, (t, words) in said.items() if t is not None)
+            raise RuntimeError(f"process {rank} of {len(pipes)}: {words}")
+        results |= {rank: result for rank, (_, result) in said.items()}
     return [results[rank] for rank in range(len(pipes))]
+
+
+def _hear(pipe: Connection) -> tuple[float | None, Any]:
+    """When the process failed, None if it did not, and what it says."""
+    try:
+        return pickle.loads(pipe.recv_bytes())
+    except EOFError:
+        return -math.inf, "it ended without an answer"  # before those that then missed it
 
 
 def _process(
@@ -86,10 +96,10 @@ def _process(
             "gloo", store=store, rank=rank, world_size=count, timeout=timedelta(seconds=seconds)
         )
         function, arguments = pickle.loads(task)
-        said = pickle.dumps((True, function(*arguments)))
+        said = pickle.dumps((None, function(*arguments)))
         dist.barrier()  # nobody leaves while another may still be sending
     except Exception as error:
-        said = pickle.dumps((False, f"{type(error).__name__}: {error}"))
+        said = pickle.dumps((time.monotonic(), f"{type(error).__name__}: {error}"))
     answer.send_bytes(said)
     if dist.is_initialized():
         dist.destroy_process_group()

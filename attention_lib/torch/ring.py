@@ -20,7 +20,7 @@ from ..shapes import ShapeError, describe
 from .attention import check_attention
 from .counters import count_flops, count_sent_bytes, peak_live_bytes
 from .hidden import accumulator, no_autocast
-from .tiled import add_gradients, attend_in_tiles, tiled_attention
+from .tiled import add_gradients, attend_apart, tiled_attention
 
 
 def ring_attention(
@@ -48,7 +48,8 @@ def ring_attention(
     Differentiable once. In the backward pass keys and values go round again and take their gradients
     along, home. A learned scale gets in each process what that one's queries say: add it up.
 
-    All processes of the group must make this call, and the backward pass. If one finds something
+    All processes of the group must make this call, with the same group, and the backward pass; one that
+    is not there keeps the others waiting until the backend gives up. If one finds anything else
     wrong, all raise: ShapeError where slices differ in shape, TypeError where they differ in dtype,
     kind of device, `causal`, or in whether gradients are wanted, and as `attention` does. ValueError
     in a process outside the group. Source: Liu et al. 2023, section 3; the ring itself, with whole rows
@@ -80,20 +81,21 @@ class _RingAttention(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, ring: "_Ring") -> Tensor:
         for owner, here in ring.visits(k, v):
             if owner == ring.rank:  # the first
-                out, lse = attend_in_tiles(q, *_widened(here, q), None, None, causal)
+                mine = attend_apart(q, *_widened(here, q), None, None, causal)
             elif owner < ring.rank or not causal:
-                _merge(out, lse, *attend_in_tiles(q, *_widened(here, q), None, None, False))
-        ctx.save_for_backward(q, k, v, out, lse)
+                _merge(mine, attend_apart(q, *_widened(here, q), None, None, False))
+        ctx.save_for_backward(q, k, v, *mine)
         ctx.causal, ctx.ring = causal, ring
-        return out
+        return mine[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, out, lse = ctx.saved_tensors
+        q, k, v, out, top, total = ctx.saved_tensors
         causal, ring = ctx.causal, ctx.ring
         with no_autocast(q.device):
-            rows = q, lse, d_out, (d_out * out).sum(-1, keepdim=True), q.new_zeros(q.shape)
+            mean, d_q = (d_out * out).sum(-1, keepdim=True), q.new_zeros(q.shape)
+            rows = q, top, d_out, mean, d_q, total
             for owner, here in ring.visits(k, v):
                 told: list[Tensor] = []
                 if owner <= ring.rank or not causal:
@@ -103,7 +105,7 @@ class _RingAttention(torch.autograd.Function):
                 else:  # what others told these keys and values comes after them
                     arrive = ring.pass_on(*_added(arrive(), told))
             d_k, d_v = arrive()  # home
-        return rows[-1], d_k.to(k.dtype), d_v.to(v.dtype), None, None
+        return d_q, d_k.to(k.dtype), d_v.to(v.dtype), None, None
 
 
 def _widened(here: list[Tensor], q: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,7 +115,7 @@ def _widened(here: list[Tensor], q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _gradients(rows: tuple[Tensor, ...], here: list[Tensor], causal: bool) -> list[Tensor]:
-    """Add to d_q, the last of the rows, what these keys say; return what the rows say to them."""
+    """Add to d_q, one of the rows, what these keys say; return what the rows say to them."""
     columns = _widened(here, rows[0])
     told = [x.new_zeros(x.shape) for x in columns]
     add_gradients(rows, (*columns, *told), None, None, causal)
@@ -127,11 +129,19 @@ def _added(tensors: list[Tensor], more: list[Tensor]) -> list[Tensor]:
     return tensors
 
 
-def _merge(out: Tensor, lse: Tensor, more: Tensor, more_lse: Tensor) -> None:
-    """Join attention over more keys into that over some: each counts by its sum of exponentials."""
-    # 1 / (1 + exp(…)): beside each other these add up to 1, where exp(lse - both) would be rounded
-    out.mul_(torch.sigmoid(lse - more_lse)).add_(more.mul_(torch.sigmoid(more_lse - lse)))
-    lse.copy_(torch.logaddexp(lse, more_lse))
+def _merge(some: tuple[Tensor, ...], more: tuple[Tensor, ...]) -> None:
+    """Join `attend_apart` over more keys into that over some: each counts by its sum of exponentials."""
+    (_, top, total), (_, more_top, _) = some, more
+    for out, _, sum_ in (some, more):
+        out.masked_fill_(sum_ == 0, 0)  # all scores are -inf, and it is 0 / 0
+    new = torch.maximum(top, more_top)
+    sums = [sum_.mul_(torch.exp(its_top - new)) for _, its_top, sum_ in (some, more)]
+    top.copy_(new)
+    both = sums[0] + sums[1]
+    for (out, *_), sum_ in zip((some, more), sums, strict=True):
+        out.mul_(sum_ / both)
+    some[0].add_(more[0])
+    total.copy_(both)
 
 
 class _Ring(NamedTuple):

@@ -34,9 +34,10 @@ def tiled_attention(
     Blocks that `mask`, `causal` or the -inf of `bias` hide whole are skipped.
 
     Differentiable once, through both results, in q, k, v, bias and scale. For the backward pass only
-    q, k, v, the output and the log-sum-exp are kept; change neither result in place before it.
-    Raises RuntimeError for a second derivative, forward-mode differentiation and the transforms of
-    torch.func, which `attention` has all. Source: Dao 2023, algorithms 1 and 2.
+    the arguments, the output and two numbers for a query are kept; change no argument in place before
+    it, the results as you like. Raises RuntimeError for a second derivative, forward-mode
+    differentiation and the transforms of torch.func, which `attention` with backend="dense" has all.
+    Source: Dao 2023, algorithms 1 and 2.
     """
     check_attention(q, k, v, mask, bias, causal, scale)
     out, lse = attend_tiled(q, k, v, mask, bias, causal, scale)
@@ -70,7 +71,8 @@ def attend_tiled(
         out, lse = _Tiled.apply(  # type: ignore[no-untyped-call]
             q, k, v, mask, bias, bool(causal), again
         )
-    return out.to(dtype), lse[..., 0]
+    # A copy, for `out` is kept for the backward pass: then what is returned may be changed in place.
+    return out.to(dtype, copy=out.requires_grad), lse[..., 0]
 
 
 class _Tiled(torch.autograd.Function):
@@ -87,49 +89,57 @@ class _Tiled(torch.autograd.Function):
         causal: bool,
         again: bool,
     ) -> tuple[Tensor, Tensor]:
-        out, lse = attend_in_tiles(q, k, v, mask, bias, causal)
-        ctx.save_for_backward(q, k, v, mask, bias, out, lse)
+        out, top, total = attend_apart(q, k, v, mask, bias, causal)
+        ctx.save_for_backward(q, k, v, mask, bias, out, top, total)
         ctx.causal, ctx.again = causal, again
-        return out, lse
+        return out, top + total.log()
 
     @staticmethod
     def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...]:
-        """With W = exp(scores - lse): d_scores = W ∘ (d_out Vᵀ - rowsum(d_out ∘ out) + d_lse)."""
+        """d_scores = W ∘ (d_out Vᵀ - rowsum(d_out ∘ out) + d_lse), where W are the weights."""
         if ctx.again and (torch.is_grad_enabled() or transformed(d_out)):
-            q, k, v, mask, bias, _, _ = ctx.saved_tensors
+            q, k, v, mask, bias, *_ = ctx.saved_tensors
             found = dense_gradients(d_out, q, k, v, mask, bias, ctx.causal, 1.0)
             return *found[:3], None, found[3], None, None
         _check_no_transform(d_out, d_lse)
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "tiled_attention is differentiable once; attention has gradients of any order"
+                "tiled_attention is differentiable once; "
+                "attention with backend='dense' has gradients of any order"
             )
-        q, k, v, mask, bias, out, lse = ctx.saved_tensors
-        d_q, d_k, d_v = (x.new_zeros(x.shape) for x in (q, k, v))
-        d_bias = q.new_zeros(bias.shape) if ctx.needs_input_grad[4] else None
+        q, k, v, mask, bias, out, top, total = ctx.saved_tensors
         with no_autocast(q.device):
             mean = (d_out * out).sum(-1, keepdim=True).sub_(d_lse)
-            rows, columns = (q, lse, d_out, mean, d_q), (k, v, d_k, d_v)
+            d_q, d_k, d_v = (x.new_zeros(x.shape) for x in (q, k, v))
+            d_bias = q.new_zeros(bias.shape) if ctx.needs_input_grad[4] else None
+            rows, columns = (q, top, d_out, mean, d_q, total), (k, v, d_k, d_v)
             add_gradients(rows, columns, mask, bias, ctx.causal, d_bias)
         return d_q, d_k, d_v, None, None if d_bias is None else d_bias.to(bias.dtype), None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor | None) -> tuple[Tensor, ...]:
         """Refuse the derivative in forward mode."""
-        raise RuntimeError("tiled_attention has no forward-mode derivative; attention has")
+        raise RuntimeError(
+            "tiled_attention has no forward-mode derivative; attention with backend='dense' has"
+        )
 
 
-def attend_in_tiles(
+def attend_apart(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool
-) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp (..., T, 1), from q scaled already, k and v with the same leading axes."""
-    out, lse = q.new_zeros(*q.shape[:-1], v.shape[-1]), q.new_zeros(*q.shape[:-1], 1)
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Output, and apart the two terms of the log-sum-exp, `top` and the log of `total` (..., T, 1).
+
+    q is scaled already, k and v have the same leading axes. Beside large scores, as under a bias of
+    -1e9, the log would be lost in the sum. total is 1 to S;
+    where a query may see nothing, top is -inf.
+    """
+    out, (top, total) = q.new_zeros(*q.shape[:-1], v.shape[-1]), q.new_zeros(2, *q.shape[:-1], 1)
     bounded = bias is None and _bounded(q, k, v)
     values, shrunk = (v, 1.0) if bounded else _shrink(v)
-    strips = _strips((q, out, lse), (k, values), mask, bias, causal)
-    for heads, (q_i, out_i, total), blocks in strips:
-        top = torch.full_like(total, 0 if bounded else torch.finfo(lse.dtype).min)
-        sees = torch.zeros_like(total, dtype=torch.bool)
+    strips = _strips((q, out, top, total), (k, values), mask, bias, causal)
+    for heads, (q_i, out_i, top_i, total_i), blocks in strips:
+        top_i.fill_(0 if bounded else torch.finfo(q.dtype).min)
+        sees = torch.zeros_like(total_i, dtype=torch.bool)
         for block, (k_j, v_j) in blocks:
             weights = heads.product(q_i, k_j.mT)
             if block.bias is not None:
@@ -138,20 +148,24 @@ def attend_in_tiles(
                 _hide(_exp(weights), block.shown, 0)
             else:
                 _hide(weights, block.shown, -math.inf)
-                new = torch.maximum(top, weights.amax(-1, keepdim=True))
-                rescale = _exp(top.sub_(new))
-                total.mul_(rescale)
+                new = torch.maximum(top_i, weights.amax(-1, keepdim=True))
+                rescale = _exp(top_i.sub_(new))
+                total_i.mul_(rescale)
                 out_i.mul_(rescale)
-                top.copy_(new)
+                top_i.copy_(new)
                 _exp(weights.sub_(new))
                 sees |= True if block.shown is None else block.shown.any(-1, keepdim=True)
-            total.add_(weights.sum(-1, keepdim=True))
+            total_i.add_(weights.sum(-1, keepdim=True))
             _add_product(out_i, weights, v_j, block.shown)
-        out_i.div_(total.where(sees | (total > 0), 1))
-        total.log_().add_(top)
+        empty = ~sees & (total_i == 0)
+        top_i.masked_fill_(empty, -math.inf)
+        out_i.div_(total_i.masked_fill_(empty, 1))
+        if bounded:
+            top_i.add_(total_i.log())
+            total_i.fill_(1)
     if shrunk != 1:
         out.mul_(shrunk)
-    return out, lse
+    return out, top, total
 
 
 def add_gradients(
@@ -164,17 +178,20 @@ def add_gradients(
 ) -> None:
     """Add the gradients of q, k, v and bias, in place, to d_q, d_k, d_v and d_bias.
 
-    rows are q, lse, d_out, mean and d_q, where mean (..., T, 1) is rowsum(d_out ∘ out); columns are
-    k, v, d_k and d_v, all with the same leading axes. lse and mean may be those of more keys than k.
-    Then what is added is the part that these keys have in the gradients.
+    rows are q, lse, d_out, mean and d_q, where mean (..., T, 1) is rowsum(d_out ∘ out), or q, top,
+    d_out, mean, d_q and total of `attend_apart`; columns are k, v, d_k and d_v, all with the same
+    leading axes. lse (or top and total) and mean may be those of more keys than k. Then what is added
+    is the part that these keys have in the gradients.
     """
     strips = _strips(rows, columns, mask, bias, causal)
-    for heads, (q_i, lse_i, d_out_i, mean_i, d_q_i), blocks in strips:
+    for heads, (q_i, top_i, d_out_i, mean_i, d_q_i, *totals), blocks in strips:
+        for total_i in totals:  # one, or none
+            d_out_i, mean_i = d_out_i / total_i, mean_i / total_i
         for block, (k_j, v_j, d_k_j, d_v_j) in blocks:
             weights = heads.product(q_i, k_j.mT)
             if block.bias is not None:
                 weights += block.bias
-            _exp(weights.sub_(lse_i))
+            _exp(weights.sub_(top_i))
             d_scores = heads.product(d_out_i, v_j.mT, 1).sub_(mean_i).mul_(weights)
             _hide(weights, block.shown, 0)
             _hide(d_scores, block.shown, 0)
@@ -318,7 +335,8 @@ def _check_no_transform(*gradients: Tensor) -> None:
     """Raise RuntimeError inside torch.func.vmap, grad and the like, and for many gradients at once."""
     if transformed(*gradients):
         raise RuntimeError(
-            "tiled_attention takes no transform of torch.func (vmap, grad, jvp); attention does"
+            "tiled_attention takes no transform of torch.func (vmap, grad, jvp); "
+            "attention with backend='dense' does"
         )
 
 

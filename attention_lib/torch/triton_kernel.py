@@ -7,6 +7,9 @@ its tile, without atomic additions, so all results are the same on every run.
 
 Matrices are (batch · heads, length, width), contiguous; `group` query heads share a key head. Query i
 is key i + ahead. Scores are in units of log 2, since exp2 is the exponential a GPU has.
+The range of numbers is that of the plain formula but for two: a weighted sum of values is divided at
+the end, and overflows where values come near 3e38; and the gradients of scores are rounded to the
+dtype of k, which for float16 ends at 65504, so that gradients may be NaN where dense ones are not.
 Source: Dao 2023, algorithms 1 and 2. TRITON_INTERPRET=1, when this is imported, runs it on a CPU.
 """
 # mypy: disable-error-code="no-untyped-def,untyped-decorator"
@@ -116,7 +119,7 @@ def forward_kernel(
             if masked:
                 scores = tl.where(sees, scores, -float("inf"))
             new = tl.maximum(top, tl.max(scores, 1))
-            base = tl.where(new == -float("inf"), 0.0, new) if masked else new  # nothing seen yet
+            base = tl.where(new == -float("inf"), 0.0, new)  # nothing seen yet, or only -inf
             weights = tl.exp2(scores - base[:, None])
             shrink = tl.exp2(top - base)  # what was summed below a smaller top
             total = total * shrink + tl.sum(weights, 1)
@@ -210,6 +213,8 @@ def backward_kv_kernel(
     v = _load(V + key_head * S * D_V, columns, 0, S, D_V, PAD_V, True)
     factor = tl.cast(scale, WIDE) * LOG2E
 
+    # Past the end the last query, weighing 0, since a zero times an infinite key is NaN.
+    REPEAT: tl.constexpr = CAREFUL or not CAUSAL
     d_k = tl.zeros([KEYS, PAD_K], WIDE)
     d_v = tl.zeros([KEYS, PAD_V], WIDE)
     begin, see_all = 0, 0  # queries before `begin` see none of these keys, from `see_all` on all
@@ -221,10 +226,13 @@ def backward_kv_kernel(
         for masked in tl.static_range(2):
             for start in range(begin if masked else see_all, see_all if masked else T, QUERIES):
                 rows = start + tl.arange(0, QUERIES)
-                q = _load(Q + head * T * D_K, rows, low, T, D_K, PAD_K, True)
+                real = tl.minimum(rows, T - 1) if REPEAT else rows
+                q = _load(Q + head * T * D_K, real, low, T, D_K, PAD_K, True)
                 d_out = _load(D_OUT + head * T * D_V, rows, low, T, D_V, PAD_V, True)
                 inside = (rows >= low) & (rows < T)
-                lse = tl.load(LSE + head * T + rows, mask=inside, other=0.0)
+                lse = tl.load(
+                    LSE + head * T + rows, mask=inside, other=float("inf") if REPEAT else 0.0
+                )
                 mean = tl.load(MEAN + head * T + rows, mask=inside, other=0.0)
                 sees = _sees(rows[None, :], columns[:, None], S, ahead, CAUSAL)
                 weights = _weights(k, q, lse[None, :], factor, sees, masked, PRECISION)

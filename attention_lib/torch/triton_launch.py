@@ -24,10 +24,16 @@ class Tile(NamedTuple):
     stages: int = 1
 
 
-# For 16-bit numbers, by kernel and padded width: without spilled registers, and within the shared
-# memory of every GPU from compute capability 8.0 on; then what that of 9.0 has room for.
+# For 16-bit numbers, by kernel and widest head: within the shared memory of every GPU from compute
+# capability 8.0 on, and without spilled registers if the width is a multiple of 8 (that rows of other
+# widths are not aligned takes more); then, by padded width, what that of 9.0 has room for.
 TILES = {
-    "forward": {64: Tile(128, 64, 8, 3), 128: Tile(128, 64, 8, 3), 256: Tile(64, 32, 8, 2)},
+    "forward": {
+        64: Tile(128, 64, 8, 3),
+        127: Tile(128, 32, 8, 3),  # the mask of the padded columns needs registers
+        128: Tile(128, 64, 8, 3),
+        256: Tile(64, 32, 8, 2),
+    },
     "backward_q": {64: Tile(128, 64, 8, 2), 128: Tile(64, 64, 8, 2), 256: Tile(32, 32, 8)},
     "backward_kv": {64: Tile(32, 128, 8, 2), 128: Tile(32, 64, 8, 2), 256: Tile(32, 32, 8)},
 }
@@ -43,9 +49,8 @@ def choose_tile(name: str, dtype: torch.dtype, width: int, capability: tuple[int
     """The tile of a kernel for the wider of d_k and d_v."""
     if dtype.itemsize > 2:
         return SMALL
-    width = max(64, pad(width))
-    hopper = HOPPER[name].get(width) if capability[0] == 9 else None
-    return hopper or TILES[name][width]
+    hopper = HOPPER[name].get(max(64, pad(width))) if capability[0] == 9 else None
+    return hopper or next(tile for widest, tile in TILES[name].items() if width <= widest)
 
 
 def pad(width: int) -> int:
@@ -102,7 +107,7 @@ def backward(
     given = [q, k, v, d_out, lse, mean if d_lse is None else mean - d_lse]
     d_q, d_k, d_v = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     _launch("backward_q", [*given, d_q], [k], causal, scale, tile)
-    _launch("backward_kv", [*given, d_k, d_v], [q, d_out], causal, scale, tile)
+    _launch("backward_kv", [*given, d_k, d_v], [q, k, d_out], causal, scale, tile)
     return d_q, d_k, d_v
 
 
@@ -150,6 +155,10 @@ def why_not(q: Tensor, v: Tensor) -> str | None:
     width, device, dtype = max(q.shape[-1], v.shape[-1]), q.device, q.dtype
     if width > WIDEST:
         return f"its tiles hold heads up to {WIDEST} wide: found {width}"
+    for name, x in (("queries", q), ("keys", v)):
+        if x.shape[-2] * pad(width) >= 2**31:
+            most = 2**31 // pad(width) - 1
+            return f"it counts within a head in 32 bits, up to {most} {name}: found {x.shape[-2]}"
     if device.type == "meta":
         return None  # which needs shapes only
     if importlib.util.find_spec("triton") is None:

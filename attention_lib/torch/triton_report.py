@@ -77,7 +77,7 @@ def compile_report(
         else:
             wide = argument in ("LSE", "MEAN", "FINITE")
             signature[argument] = POINTERS[accumulator(dtype) if wide else dtype]
-        if signature[argument].startswith("*") or argument in ("T", "S"):
+        if signature[argument].startswith("*") or argument in {"T", "S"} - values.keys():
             attributes[(place,)] = [["tt.divisibility", 16]]
     places = {(kernel.arg_names.index(key),): value for key, value in values.items()}
     compiled = triton.compile(
