@@ -42,7 +42,8 @@ def pins() -> dict[str, str]:
 
 def make(*arguments: str, path: str | None = None, folder: Path = ROOT) -> tuple[int, str]:
     """The exit status of make and what it said; `path` replaces PATH."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+    ours = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "EXTRAS", "ARGS", "VENV", "PYTHON")
+    environment = {k: v for k, v in os.environ.items() if k not in ours}
     environment |= {} if path is None else {"PATH": path}
     done = subprocess.run(
         [str(tool("make")), "-f", str(ROOT / "Makefile"), *arguments],
