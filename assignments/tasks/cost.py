@@ -5,6 +5,7 @@ from math import inf
 import numpy as np
 
 from attention_lib.checks import Exercise
+from attention_lib.checks.chapter05 import WINDOW_MASK
 from attention_lib.checks.engine import Case
 
 from . import Assignment, Task
@@ -87,17 +88,8 @@ SINK_WINDOW_MASK = Exercise(
             "alone": "Your mask shows the sinks and no window. The newest keys are seen too.",
             "inside": "You show keys that are both a sink and in the window. One of them is enough.",
         },
-        "align": {
-            "upper-left": "You let the first query be token 0. With T < S the queries are the last "
-            "T tokens: their numbers end at S - 1.",
-            "T - S": "You shift the queries the wrong way, by T - S. The last one is token S - 1.",
-        },
-        "size": {
-            "S, T": "T and S are exchanged. Rows are queries, columns are keys: (T, S).",
-            "S, S": "You return a row for each of the S tokens. "
-            "Keep those of the T queries, the last T.",
-            "T, T": "You have a column for each query. There are S keys, so the mask is (T, S).",
-        },
+        "align": WINDOW_MASK.settings["align"],
+        "size": WINDOW_MASK.settings["size"],
         "output": {
             "inverted": "Your mask is inverted: it is True where nothing may be seen. "
             "True means may look.",
