@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .notebooks import ROOT
+from attention_lib.torch.triton_report import Report, compile_apart
 
 pytest.importorskip("triton", reason="needs Triton: make test EXTRAS=gpu")
 
@@ -38,39 +34,20 @@ COMPILED = [
     for capability in (0, 1)
     if capability == 1 or variant in ("64", "96", "128", "256")
 ]
-PROGRAM = """
-import json, sys, torch
-from attention_lib.torch.triton_launch import Tile
-from attention_lib.torch.triton_report import compile_report
-for line in sys.stdin:
-    options = json.loads(line)
-    options["dtype"] = getattr(torch, options.get("dtype", "bfloat16"))
-    options["capability"] = tuple(options["capability"])
-    if "tile" in options:
-        options["tile"] = Tile(*options["tile"])
-    print(json.dumps(compile_report(**options)._asdict()), flush=True)
-"""
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, int], Any]:
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, int], Report]:
     """By kernel, variant and capability; one process compiles all, as interpreted ones cannot."""
-    keys = COMPILED
-    lines = [
-        json.dumps({"name": k, "capability": CAPABILITIES[c], **VARIANTS[v]}) for k, v, c in keys
-    ]
-    return dict(zip(keys, compile_all(lines, tmp_path_factory.mktemp("cache")), strict=True))
+    requests = [{"name": k, "capability": CAPABILITIES[c], **VARIANTS[v]} for k, v, c in COMPILED]
+    return dict(zip(COMPILED, compile_all(requests, tmp_path_factory.mktemp("cache")), strict=True))
 
 
-def compile_all(lines: list[str], cache: Path) -> list[Any]:
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    environment |= {"TRITON_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        input="\n".join(lines), cwd=ROOT, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def compile_all(requests: list[dict[str, Any]], cache: Path) -> list[Report]:
+    """What they compile to now, not when they were last compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(cache))
+        return compile_apart(requests)
 
 
 @pytest.mark.parametrize(("kernel", "variant", "capability"), COMPILED)
@@ -78,20 +55,20 @@ def test_tensor_cores_multiply_and_no_register_is_spilled(
     reports: Any, kernel: str, variant: str, capability: int
 ) -> None:
     report = reports[kernel, variant, capability]
-    options, counts = VARIANTS[variant], report["instructions"]
+    options, counts = VARIANTS[variant], report.instructions
     assert counts["HMMA"] + counts["HGMMA"] > 0
     assert counts["EX2"] > 0
     if capability == 0:
         assert counts["HGMMA"] == 0
     elif variant in ("64", "128", "float16"):  # smaller tiles than 64 rows use the older kind
         assert counts["HGMMA"] > 0
-    assert report["shared"] <= ROOM[CAPABILITIES[capability]]
+    assert report.shared <= ROOM[CAPABILITIES[capability]]
     if options.get("dtype") != "float32" and not options.get("careful"):
-        assert report["stack"] == 0
-    assert report["registers"] <= 255
+        assert report.stack == 0
+    assert report.registers <= 255
 
 
 def test_too_large_a_tile_would_be_noticed(tmp_path: Path) -> None:
     """The check of the stack refuses what the registers do not hold."""
     options = {"name": "backward_kv", "capability": (8, 0), "width": 128, "tile": (128, 128, 4, 1)}
-    assert compile_all([json.dumps(options)], tmp_path)[0]["stack"] > 0
+    assert compile_all([options], tmp_path)[0].stack > 0
