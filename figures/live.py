@@ -58,6 +58,19 @@ def bundle(name: str) -> str:
     return "\n".join(sources[module] for module in order)
 
 
+def module_script(name: str) -> str:
+    """A classic script that lays the front end js/<name>.js where mount.js looks for it."""
+    source = bundle(name).replace("\nexport default ", "\nreturn ")
+    source = _EXPORT.sub("", source)
+    return f'liveFigures.modules["{name}"] = () => {{\n"use strict";\n{source}}};\n'
+
+
+def weights_script(name: str) -> str:
+    """A classic script that lays shipped weights where mount.js looks for them."""
+    encoded = base64.b64encode(load_weights(name)).decode()
+    return f"liveFigures.weights[{json.dumps(name)}] = {json.dumps(encoded)};\n"
+
+
 def load_weights(name: str) -> bytes:
     """The bytes of shipped weights by name, such as "pronoun-0", or of a .safetensors file by path."""
     path = Path(name)
@@ -141,17 +154,16 @@ class LiveFigure(anywidget.AnyWidget):
 
 def page(figure: LiveFigure) -> str:
     """One HTML page that holds `figure`, live, without a kernel, a server or a network."""
-    laid = {"modules": {figure.name: bundle(figure.name)}, "weights": {}}
-    weights = figure.state().get("weights")
-    if weights is not None:
-        laid["weights"] = {weights: base64.b64encode(load_weights(weights)).decode()}
+    laid = module_script(figure.name)
+    if weights := figure.state().get("weights"):
+        laid += weights_script(weights)
     mount = (JS / "mount.js").read_text(encoding="utf-8")
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(type(figure).__name__)}</title>"
         "<style>:root{color-scheme:light dark}body{margin:1rem}</style>"
-        f"{figure.to_html()}<script>globalThis.liveFigures = {json_for_html(laid)};</script>"
+        f"{figure.to_html()}<script>globalThis.liveFigures = {{modules: {{}}, weights: {{}}}};\n{laid}</script>"
         f"<script>{mount}</script></html>\n"
     )
 

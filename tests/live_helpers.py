@@ -214,10 +214,8 @@ def checked_page(browser: Browser, uri: str, name: str, scheme: str) -> Iterator
 def left_behind(page: Page, figure: LiveFigure) -> list[int]:
     """Listeners and elements that are left of a figure on its page when it is taken down again."""
     found: list[int] = page.evaluate(
-        """async ([name, state]) => {
-          const url = URL.createObjectURL(
-            new Blob([globalThis.liveFigures.modules[name]], { type: "text/javascript" }));
-          const { default: figure } = await import(url);
+        """([name, state]) => {
+          const figure = globalThis.liveFigures.modules[name]();
           let listeners = 0;
           const model = { get: (name) => state[name], set() {}, save_changes() {},
             on: () => (listeners += 1), off: () => (listeners -= 1) };

@@ -245,6 +245,21 @@ def test_a_page_is_light_and_lies_still(browser: Browser, site: Path, name: str)
             assert sum(server.sent.values()) < 2_500_000
 
 
+def test_each_live_figure_stands_alone(browser: Browser, site: Path) -> None:
+    """Without one file the figure that needs it keeps its picture and says so; the next one is live."""
+    for lost, said in (("weights/pronoun-0.js", "pronoun-0.js could not be loaded"),
+                       ("modules/sentence.js", "sentence.js could not be loaded")):  # fmt: skip
+        with watched(browser, site.as_uri()) as seen:
+            seen.page.route(f"**/{lost}", lambda route: route.abort())
+            seen.page.goto((site / chapter_pages()[1]).as_uri())
+            seen.page.locator(".live-plane").wait_for()
+            still = seen.page.locator(".explore:not(:has(.live))")
+            assert still.get_by_role("img").first.is_visible()
+            assert said in still.get_by_role("status").inner_text()
+            high = still.evaluate("el => el.offsetHeight - el.querySelector('img').offsetHeight")
+            assert 0 < high < 120  # no hole is left where the live one would have been
+
+
 def late(route: Route) -> None:
     """Answer after the page has been painted."""
     time.sleep(0.4)

@@ -314,10 +314,8 @@ def test_cleaning_up_leaves_nothing(browser: Browser, pages: dict[str, str]) -> 
     opened.goto(pages["plane"])
     opened.locator(".live-plane").wait_for()
     left = opened.evaluate(
-        """async () => {
-          const source = globalThis.liveFigures.modules.plane;
-          const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-          const { default: figure } = await import(url);
+        """() => {
+          const figure = globalThis.liveFigures.modules.plane();
           const listeners = new Set();
           const state = { query: [1, 0], key_vectors: [[1, 0]], value_vectors: [[0, 1]], labels: ["A"], sharpness: 1 };
           const model = { get: (name) => state[name], set() {}, save_changes() {},

@@ -469,11 +469,9 @@ def test_cleaning_up_leaves_nothing(browser: Browser, tmp_path: Path) -> None:
     opened.locator(".live-heads").wait_for()
     state = dict(made.state()) | {"weights": None}
     left = opened.evaluate(
-        """async ([state, base64]) => {
+        """([state, base64]) => {
           state.weights = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-          const url = URL.createObjectURL(
-            new Blob([globalThis.liveFigures.modules.heads], { type: "text/javascript" }));
-          const { default: figure } = await import(url);
+          const figure = globalThis.liveFigures.modules.heads();
           let listeners = 0;
           const model = { get: (name) => state[name], set() {}, save_changes() {},
             on: () => (listeners += 1), off: () => (listeners -= 1) };

@@ -110,7 +110,7 @@ def _room(anchor: str, steps: Steps) -> str:
     """A style that keeps as much room for a figure as it will need when it is live."""
     if not steps:
         return ""
-    resting = f"#{anchor} .explore:not(:has(.live))"
+    resting = f"#{anchor} .explore:not(:has(.live, .failed))"
     rules = [f"{resting}{{min-height:{steps[-1][1]}px}}"]
     for width, height in reversed(steps[:-1]):
         rules.append(f"@container live (width<={width}px){{{resting}{{min-height:{height}px}}}}")

@@ -1,11 +1,9 @@
 """What the live figures need beside the pages: modules and weights, each a classic script."""
 
-import base64
-import json
 import re
 from pathlib import Path
 
-from figures.live import JS, bundle, json_for_html, load_weights
+from figures.live import JS, module_script, weights_script
 
 _NAME = re.compile(r'class="explore" data-figure="(\w+)"')
 _WEIGHTS = re.compile(r'"weights":"([^"]+)"')
@@ -24,12 +22,9 @@ def lay(stored: str, folder: Path) -> None:
 
     Raises OSError if its module or its weights are not there, ValueError if the module cannot be bundled.
     """
-    for name in _NAME.findall(stored):
-        _write(folder, "modules", name, bundle(name))
-    for name in _WEIGHTS.findall(stored):
-        _write(folder, "weights", name, base64.b64encode(load_weights(name)).decode())
-
-
-def _write(folder: Path, kind: str, name: str, text: str) -> None:
-    line = f"liveFigures.{kind}[{json.dumps(name)}] = {json_for_html(text)};\n"
-    (folder / kind / f"{name}.js").write_text(line, encoding="utf-8")
+    for kind, pattern, script in (
+        ("modules", _NAME, module_script),
+        ("weights", _WEIGHTS, weights_script),
+    ):
+        for name in pattern.findall(stored):
+            (folder / kind / f"{name}.js").write_text(script(name), encoding="utf-8")

@@ -1,31 +1,33 @@
-/* A classic script: brings every figure on a static page to life, one after another, without a kernel. What a figure
-   needs is in globalThis.liveFigures = {modules: {name: source}, weights: {name: base64}}, or is laid there by a classic
-   script beside this one, modules/<name>.js or weights/<name>.js, which is then asked for: unlike an ES module by its
-   address, and fetch, that works in a page opened from the file system. */
+/* A classic script: brings the figures of a static page to life, each for itself, without a kernel. What a figure needs is
+   in globalThis.liveFigures = {modules: {name: function}, weights: {name: base64}}, or is laid there by a classic script
+   beside this one, modules/<name>.js or weights/<name>.js, which is then asked for: unlike an ES module by its address,
+   and fetch, that works in a page opened from the file system; and unlike source text, under a policy that runs files only. */
 (() => {
+  const LOST = (file) => `This figure stays as it is drawn here: ${file} could not be loaded. Load the page again to try once more.`;
+  const BROKEN = (reason) => `This figure stays as it is drawn here: it cannot run in this browser (${reason}).`;
   const laid = (globalThis.liveFigures ??= { modules: {}, weights: {} });
   const beside = document.currentScript?.src;
   const asked = {};
-  const load = (kind, name) =>
-    (asked[`${kind}/${name}.js`] ??= new Promise((done, fail) => {
+  const load = (file) =>
+    (asked[file] ??= new Promise((done, fail) => {
       const script = document.createElement("script");
-      script.src = new URL(`${kind}/${name}.js`, beside);
-      script.onload = () => done(laid[kind][name]);
-      script.onerror = () => fail(new Error(`${script.src} cannot be loaded`));
+      script.src = new URL(file, beside);
+      script.onload = done;
+      script.onerror = () => fail(new Error(LOST(file.split("/").at(-1))));
       document.head.append(script);
     }));
-  const get = (kind, name) => laid[kind][name] ?? load(kind, name);
-  const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  const read = async (source) => {
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    const { default: figure } = await import(url);
-    URL.revokeObjectURL(url);
-    return figure;
+  const get = async (kind, name) => {
+    if (!(name in laid[kind])) await load(`${kind}/${name}.js`);
+    return laid[kind][name];
   };
+  const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   const mount = async (el) => {
     const state = JSON.parse(el.querySelector('[type="application/json"]').textContent);
-    const source = get("modules", el.dataset.figure);
-    if (state.weights) state.weights = bytes(await get("weights", state.weights));
+    const [module, weights] = await Promise.all([
+      get("modules", el.dataset.figure),
+      state.weights && get("weights", state.weights),
+    ]);
+    if (weights) state.weights = bytes(weights);
     const events = new EventTarget();
     const model = {
       get: (name) => state[name],
@@ -34,12 +36,24 @@
       off: (name, listener) => events.removeEventListener(name, listener),
       save_changes() {},
     };
-    const figure = await read(await source);
-    figure.render({ model, el });
+    const atRest = [...el.childNodes];
+    try {
+      await module().render({ model, el });
+    } catch (error) {
+      el.replaceChildren(...atRest);
+      throw new Error(BROKEN(error.message), { cause: error });
+    }
   };
-  const all = async () => {
+  const say = (el, { message }) => {
+    const said = document.createElement("p");
+    said.className = "failed";
+    said.setAttribute("role", "status");
+    said.textContent = message;
+    el.append(said);
+  };
+  const all = () => {
     if (location.search === "?print") return; // on paper a figure rests
-    for (const el of document.querySelectorAll(".explore[data-figure]")) await mount(el);
+    for (const el of document.querySelectorAll(".explore[data-figure]")) mount(el).catch((error) => say(el, error));
   };
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", all);
   else all();
