@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from .counting import multiply
-from .hidden import prepare, read_values
 from .shapes import Array, Mask, accumulator, check_array, check_attention, check_axis
+from .visibility import prepare, read_values
 
 
 @np.errstate(invalid="ignore", under="ignore")

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from .core import attention
-from .hidden import prepare, read_values
 from .shapes import Array, Mask, Shape, ShapeError, check_array, check_attention
+from .visibility import prepare, read_values
 
 
 @np.errstate(invalid="ignore", under="ignore")

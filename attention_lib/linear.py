@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from .counting import multiply
-from .hidden import prepare, read_values
 from .masks import causal_mask
 from .shapes import (
     Array,
@@ -21,6 +20,7 @@ from .shapes import (
     describe,
     is_array,
 )
+from .visibility import prepare, read_values
 
 FeatureMap = Callable[[Array], Array]
 CHUNK = 128

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from .core import softmax
-from .hidden import prepare, read_values
 from .shapes import (
     Array,
     Mask,
@@ -18,6 +17,7 @@ from .shapes import (
     describe,
     is_array,
 )
+from .visibility import prepare, read_values
 
 
 @dataclass(frozen=True)

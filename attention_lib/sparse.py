@@ -21,10 +21,10 @@ from .blocks import (
     window_blocks,
 )
 from .counting import multiply
-from .hidden import prepare, read_values
 from .masks import check_blocks
 from .shapes import Array, Mask, ShapeError, check_attention
 from .tiled import shrink
+from .visibility import prepare, read_values
 
 SMALL = 20  # scores whose exp needs no maximum subtracted
 AT_ONCE = 2**18  # scores of small blocks that are made at once

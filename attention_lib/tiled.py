@@ -15,8 +15,8 @@ import numpy as np
 
 from .core import attention
 from .counting import multiply
-from .hidden import read_values
 from .shapes import Array, Mask, Shape, accumulator, check_attention, repeat_heads
+from .visibility import read_values
 
 # A block's scores stay in the processor's cache. OpenBLAS multiplies so few queries by so many keys
 # without copying them first.

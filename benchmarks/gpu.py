@@ -28,10 +28,11 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from tqdm import tqdm
 
-from attention_lib import gpu_results
-from attention_lib.gpu_results import OURS, Results, Row, TileRow
-from attention_lib.torch import attention, triton_launch
-from attention_lib.torch.triton_launch import Tile, choose_tile
+from attention_lib.cost import gpu_results
+from attention_lib.cost.gpu_results import OURS, Results, Row, TileRow
+from attention_lib.torch import attention
+from attention_lib.torch.kernels import launch as triton_launch
+from attention_lib.torch.kernels.launch import Tile, choose_tile
 
 # Seconds since the start: by then the tiles, and all, are to be done. What is not is left out, and said.
 TILES_UNTIL, ALL_UNTIL = 190.0, 340.0

@@ -6,10 +6,12 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from .live import COLOURS, WEIGHTS, LiveFigure, bundle
+from attention_lib.models import stored_files
+
+from .live import COLOURS, LiveFigure, bundle
 from .rest import Axis, Frame, text
 
-RECORD = WEIGHTS / "cheating.json"
+RECORD = stored_files()["cheating.json"]
 WORDS = tuple("<start> the animal did not cross the street".split())
 _COLOUR = {"masked": COLOURS[2], "unmasked": COLOURS[1]}
 
@@ -20,7 +22,7 @@ class ExploreCheating(LiveFigure):
     record: {"steps": [...], "masked": run, "unmasked": run}; a run has "loss", one for each of the
     steps, and "samples", [step, text] each, the same steps in both; and may have "alone", [step,
     loss] one position at a time, and "accepted", [step, share of good sentences]. By default what
-    `python -m attention_lib.torch.language` stored. step: one of the samples' steps, the last
+    `python -m attention_lib.models.language` stored. step: one of the samples' steps, the last
     unless given. Raises ValueError for a record that lacks something, or another step.
     """
 

@@ -6,10 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from attention_lib.corpus import ADJECTIVES, NOUNS, PLURAL, split_words
-from attention_lib.encoder import Encoder, HeadOff, Run
-from attention_lib.head_roles import Head, check_heads_off
-from attention_lib.relations import (
+from attention_lib.models.corpus import ADJECTIVES, NOUNS, PLURAL, split_words
+from attention_lib.models.encoder import Encoder, HeadOff, Run
+from attention_lib.models.relations.data import (
     FEMININE,
     NATURE,
     SENSES,
@@ -18,6 +17,7 @@ from attention_lib.relations import (
     TaggedSentence,
     tag_sentence,
 )
+from attention_lib.models.relations.measure import Head, check_heads_off
 from attention_lib.shapes import Array, describe
 
 from .live import COLOURS, LiveFigure, bundle, escape, load_weights
@@ -59,7 +59,7 @@ def lexicon() -> dict[str, Any]:
 class ExploreHeads(LiveFigure):
     """A sentence that asks several questions, its answers, and a switch for each head.
 
-    sentences: one or several of the grammar in `attention_lib.relations`; the first is shown.
+    sentences: one or several of the grammar in `attention_lib.models.relations.data`; the first is shown.
     weights: shipped weights by name, or a .safetensors file by path. asked: position of the word whose
     question is shown; unless given, the first that is not an article. off: heads that are off,
     (layer, head) from 0.

@@ -19,7 +19,7 @@ class ExploreMachines(LiveFigure):
     """A recurrent network lights up cell by cell, self-attention all at once; steps are counted.
 
     tokens: from 2 to 32. d: width of the layer, one of 64, 128, 256, 512, 1024. step: how many have
-    been taken, 0 to tokens. Counts are `attention_lib.cost.layer_costs`. Raises ValueError for anything else.
+    been taken, 0 to tokens. Counts are `attention_lib.cost.layers.layer_costs`. Raises ValueError for anything else.
     """
 
     name: ClassVar[str] = "machines"

@@ -11,15 +11,16 @@ import numpy.typing as npt
 import traitlets
 
 from attention_lib import attention, attention_gradient
-from attention_lib.saturation import entropy, measure_saturation
+from attention_lib.models import stored_files
+from attention_lib.models.saturation.measure import entropy, measure_saturation
 
-from .live import COLOURS, WEIGHTS, LiveFigure, bundle
+from .live import COLOURS, LiveFigure, bundle
 from .rest import Axis, Frame, text
 
-MEDIANS = WEIGHTS / "saturation.json"
+MEDIANS = stored_files()["saturation.json"]
 KEYS, VALUE_WIDTH, DRAWS = 16, 16, 1000
 WIDTHS = tuple(2**i for i in range(13))
-# What is measured, by the names of the page and of `attention_lib.saturation`.
+# What is measured, by the names of the page and of `attention_lib.models.saturation.measure`.
 KINDS = {"largest": "largest", "entropy": "entropy", "q": "d_q", "k": "d_k", "v": "d_v"}
 
 Floats = npt.NDArray[np.float64]

@@ -7,8 +7,15 @@ from typing import Any, ClassVar, Literal
 
 import traitlets
 
-from attention_lib.corpus import ADJECTIVES, CLASS_OF, NOUNS, PLURAL, read_sentence, split_words
-from attention_lib.encoder import Cut, Edit, Encoder, HeadOff, Run, Take, exchange
+from attention_lib.models.corpus import (
+    ADJECTIVES,
+    CLASS_OF,
+    NOUNS,
+    PLURAL,
+    read_sentence,
+    split_words,
+)
+from attention_lib.models.encoder import Cut, Edit, Encoder, HeadOff, Run, Take, exchange
 
 from .live import COLOURS, LiveFigure, bundle, escape, load_weights
 
@@ -41,9 +48,9 @@ def edits_from_json(edit: dict[str, dict[str, Any]], twin: Sequence[str]) -> tup
 class ExploreSentence(LiveFigure):
     """The words of a sentence, where each one looks, and what the pronoun stands for.
 
-    sentence: of the grammar in `attention_lib.corpus`. weights: shipped weights by name. query:
+    sentence: of the grammar in `attention_lib.models.corpus`. weights: shipped weights by name. query:
     position of the word that looks (the pronoun unless given). layer, head: counted from 0; the
-    pointing head unless given; head="all" shows every head. edits: as `attention_lib.encoder` takes
+    pointing head unless given; head="all" shows every head. edits: as `attention_lib.models.encoder` takes
     them; later ones are made by hand.
 
     Raises ValueError for a sentence or an edit that the encoder cannot take.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from attention_lib.encoder import Encoder
+from attention_lib.models.encoder import Encoder
 
 from .draw_lines import draw_lines
 from .look import panels

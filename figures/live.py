@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 
 import anywidget
 
+from attention_lib.models import stored_files
+
 from .show import FITS, svg_uri
 
 JS = Path(str(resources.files(__package__))) / "js"
-WEIGHTS = Path(str(resources.files("attention_lib"))) / "weights"
 # These stand out on light and on dark ground; the front end has a set for each.
 COLOURS = ("#2a86c4", "#d9691e", "#1f9484", "#d6478b", "#a8851a")
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -73,10 +74,7 @@ def weights_script(name: str) -> str:
 
 def load_weights(name: str) -> bytes:
     """The bytes of shipped weights by name, such as "pronoun-0", or of a .safetensors file by path."""
-    path = Path(name)
-    if path.suffix != ".safetensors":
-        path = WEIGHTS / f"{name}.safetensors"
-    return path.read_bytes()
+    return stored_files().get(f"{name}.safetensors", Path(name)).read_bytes()
 
 
 class LiveFigure(anywidget.AnyWidget):

@@ -12,8 +12,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from attention_lib.cost.ring import share
 from attention_lib.torch import ring, tiled
-from attention_lib.torch.ring import ring_attention, share
+from attention_lib.torch.ring import ring_attention
 
 merge = ring._merge
 TOKENS = 24  # 1, 2, 3 and 4 divide it

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from attention_lib.torch import attention, backends, chosen_backend, triton_launch
+from attention_lib.torch import attention, backends, chosen_backend
+from attention_lib.torch.kernels import launch as triton_launch
 
 from .test_attention import CASES, case, draw, on_path
 from .test_imports import loaded_by
@@ -358,7 +359,7 @@ def test_without_triton_or_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_importing_and_attending_load_no_triton() -> None:
     assert "triton" not in loaded_by(
-        "import torch, attention_lib.torch.operators; from attention_lib.torch import attention; "
+        "import torch, attention_lib.torch.kernels.operators; from attention_lib.torch import attention; "
         "x = torch.ones(1, 1024, 8); attention(x, x, x, causal=True)"
     )
 

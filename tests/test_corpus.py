@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from attention_lib.corpus import (
+from attention_lib.models.corpus import (
     ADJECTIVES,
     ANSWERS,
     CLASS_OF,
@@ -157,7 +157,7 @@ def test_the_same_seed_draws_the_same() -> None:
 
 def test_the_draws_do_not_depend_on_the_hash_of_strings() -> None:
     code = (
-        "import random; from attention_lib.corpus import Grammar; g = Grammar(3); "
+        "import random; from attention_lib.models.corpus import Grammar; g = Grammar(3); "
         "print(sorted(map(sorted, g.held_out_nouns)), g.sentence(random.Random(1), 'test'))"
     )
     runs = [

@@ -1,4 +1,4 @@
-"""The counters of FLOPs and live bytes, against counts by hand and the formulas of `attention_lib.cost`."""
+"""The counters of FLOPs and live bytes, against counts by hand and the formulas of `attention_lib.cost.layers`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention_lib.cost import layer_bill, layer_costs, pairs_cost, weights_bytes
+from attention_lib.cost.counters import ATEN, count_flops, peak_live_bytes
 from attention_lib.torch import MultiHeadAttention, TransformerBlock, attention
-from attention_lib.torch.counters import ATEN, count_flops, peak_live_bytes
 
 DEVICES = ["cpu", "meta"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attention_lib.corpus import ANSWERS, VOCABULARY, Grammar
-from attention_lib.encoder import (
+from attention_lib.models.corpus import ANSWERS, VOCABULARY, Grammar
+from attention_lib.models.encoder import (
     Cut,
     Edit,
     Encoder,
@@ -293,9 +293,9 @@ def test_an_encoder_before_training() -> None:
 
 def test_loading_needs_neither_torch_nor_safetensors_before() -> None:
     code = (
-        "import sys; import attention_lib.encoder, attention_lib.pointing; "
+        "import sys; import attention_lib.models.encoder, attention_lib.models.pronoun.measure; "
         "assert not {'torch', 'safetensors', 'matplotlib'} & set(sys.modules); "
-        "attention_lib.encoder.Encoder.load('pronoun-0'); assert 'torch' not in sys.modules"
+        "attention_lib.models.encoder.Encoder.load('pronoun-0'); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

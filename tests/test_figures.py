@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 
 import figures
-from attention_lib.encoder import Encoder
+from attention_lib.models.encoder import Encoder
 from figures.flip import ALT, PATH, draw_flip
 from figures.quiz import quiz
 from figures.show import to_svg

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import torch
 
-from attention_lib import gpu_results
-from attention_lib.gpu_results import OURS, Results, Row, TileRow, stored, told, write
-from attention_lib.machines import MACHINES
+from attention_lib.cost import gpu_results
+from attention_lib.cost.gpu_results import OURS, Results, Row, TileRow, stored, told, write
+from attention_lib.cost.gpus import MACHINES
 from attention_lib.torch import attention
-from attention_lib.torch.triton_launch import Tile
-from attention_lib.torch.triton_report import compile_apart
+from attention_lib.torch.kernels.launch import Tile
+from attention_lib.torch.kernels.report import compile_apart
 from benchmarks import gpu
 
 from .notebooks import ROOT

@@ -6,8 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attention_lib.encoder import Cut, Edit, Encoder, HeadOff, initial_weights
-from attention_lib.head_roles import (
+from attention_lib.models.encoder import Cut, Edit, Encoder, HeadOff, initial_weights
+from attention_lib.models.relations.data import (
+    ANSWERS,
+    MAX_LENGTH,
+    RELATIONS,
+    WORDS,
+    Question,
+    TaggedSentence,
+    tag_sentence,
+)
+from attention_lib.models.relations.measure import (
     Answers,
     Head,
     HeadMatrix,
@@ -17,15 +26,6 @@ from attention_lib.head_roles import (
     measure_hops,
     prune_heads,
     update_lengths,
-)
-from attention_lib.relations import (
-    ANSWERS,
-    MAX_LENGTH,
-    RELATIONS,
-    WORDS,
-    Question,
-    TaggedSentence,
-    tag_sentence,
 )
 from attention_lib.shapes import Array
 

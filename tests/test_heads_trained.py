@@ -10,8 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from attention_lib.encoder import WEIGHTS, Encoder, initial_weights
-from attention_lib.head_roles import (
+from attention_lib.models.encoder import Encoder, initial_weights
+from attention_lib.models.pronoun import train as loop
+from attention_lib.models.relations import train as training
+from attention_lib.models.relations.data import (
+    ANSWERS,
+    MAX_LENGTH,
+    RELATIONS,
+    WORDS,
+    Relation,
+    RelationGrammar,
+)
+from attention_lib.models.relations.measure import (
     Answers,
     HeadMatrix,
     answer_questions,
@@ -20,12 +30,8 @@ from attention_lib.head_roles import (
     measure_hops,
     prune_heads,
 )
-from attention_lib.head_runs import STORED, StoredRun, stored_runs, write_runs
-from attention_lib.relations import ANSWERS, MAX_LENGTH, RELATIONS, WORDS, Relation, RelationGrammar
-from attention_lib.torch import relations as training
-from attention_lib.torch import train as loop
-from attention_lib.torch.modules import Encoder as TorchEncoder
-from attention_lib.torch.relations import (
+from attention_lib.models.relations.runs import STORED, WEIGHTS, StoredRun, stored_runs, write_runs
+from attention_lib.models.relations.train import (
     NOTHING,
     SHIPPED,
     VARIANTS,
@@ -36,7 +42,8 @@ from attention_lib.torch.relations import (
     relation_loss,
     train_relations,
 )
-from attention_lib.torch.train import save_encoder
+from attention_lib.models.torch_encoder import Encoder as TorchEncoder
+from attention_lib.models.torch_encoder import save_encoder
 
 SEEDS = range(5)
 SENTENCES = held_out_sentences(300, seed=20_261)
@@ -367,7 +374,7 @@ def test_the_command_refuses_what_it_does_not_know(
 ) -> None:
     with pytest.raises(SystemExit):
         main(arguments)
-    assert "usage: python -m attention_lib.torch.relations" in capsys.readouterr().err
+    assert "usage: python -m attention_lib.models.relations" in capsys.readouterr().err
 
 
 @pytest.mark.slow

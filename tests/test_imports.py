@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import resource
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,12 +20,21 @@ OWN = {
     "assignments": {"attention_lib", "assignments"},
 }
 BOOK = {"attention_lib", "figures", "chapters", "assignments", "book", "benchmarks", "tests"}
-# What the library may load besides the standard library, by folder; the first that fits counts.
-FOREIGN = {
-    "attention_lib/torch": {"numpy", "torch", "safetensors", "tqdm", "triton"},
-    "attention_lib/checks": {"numpy"},
-    "attention_lib": {"numpy", "safetensors"},
-}
+# Rooms of the library that the rest of it does not know of, nor they of each other.
+ROOMS = {"checks", "cost", "models"}
+# The parts of the library that need torch: the rest does without, and so does whoever imports that.
+TORCH = (
+    "attention_lib/torch/",
+    "attention_lib/cost/counters.py",
+    "attention_lib/cost/ring.py",
+    "attention_lib/models/torch_encoder.py",
+    "attention_lib/models/training.py",
+    "attention_lib/models/*/train.py",
+    "attention_lib/models/*/__main__.py",
+)
+# What the library may load besides the standard library.
+WITHOUT_TORCH = {"numpy", "safetensors"}
+WITH_TORCH = WITHOUT_TORCH | {"torch", "tqdm", "triton"}
 
 MODULES = [path for package in OWN for path in sorted((ROOT / package).rglob("*.py"))]
 each_module = pytest.mark.parametrize(
@@ -50,22 +57,38 @@ def imported(path: Path, source: str) -> Iterator[str]:
 def faults(path: Path, source: str) -> list[str]:
     """Every import of a module that goes against the direction or loads what it may not."""
     here = path.relative_to(ROOT)
-    package = here.parts[0]
-    allowed = next((FOREIGN[key] for key in FOREIGN if here.is_relative_to(key)), None)
+    package, room = here.parts[0], here.parts[1]
+    allowed = WITH_TORCH if needs_torch(here) else WITHOUT_TORCH
     found = []
     for name in imported(path, source):
-        top = name.split(".")[0]
-        in_torch = name.split(".")[:2] == ["attention_lib", "torch"]
+        top, *inside = name.split(".")
         if top in BOOK:
             wrong = top not in OWN[package]
-            # The rest of the library does without torch, and so does whoever imports it.
-            wrong |= in_torch and not here.is_relative_to("attention_lib/torch")
+            if package == top == "attention_lib":
+                wrong |= inside[0] in ROOMS - {room}
+            if top == "attention_lib" and not (package == top and needs_torch(here)):
+                wrong |= needs_torch(path_of(name))
         else:
             foreign = top not in sys.stdlib_module_names
-            wrong = foreign and allowed is not None and top not in allowed
+            wrong = foreign and package == "attention_lib" and top not in allowed
         if wrong:
             found.append(f"{here} imports {name}")
     return found
+
+
+def needs_torch(path: Path) -> bool:
+    """Whether a module of the library, by its path in the project, is one that needs torch."""
+    text = path.as_posix()
+    return any(text.startswith(part) or path.match(part) for part in TORCH)
+
+
+def path_of(name: str) -> Path:
+    """The file that defines an imported name: a module, or the one before the last dot."""
+    path = Path(*name.split("."))
+    if (ROOT / path).is_dir():
+        return path / "__init__.py"
+    path = path.with_suffix(".py")
+    return path if (ROOT / path).exists() else path.parent.with_suffix(".py")
 
 
 @each_module
@@ -82,7 +105,12 @@ def test_imports_go_one_way(path: Path) -> None:
         ("attention_lib/core.py", "from figures import show"),
         ("attention_lib/checks/engine.py", "from tests import rules"),
         ("attention_lib/checks/engine.py", "from ..torch.attention import attention"),
-        ("attention_lib/torch/train.py", "from figures import show"),
+        ("attention_lib/models/pronoun/train.py", "from figures import show"),
+        ("attention_lib/models/pronoun/measure.py", "from .train import train_pronoun"),
+        ("attention_lib/models/encoder.py", "import torch"),
+        ("attention_lib/core.py", "from .cost import cost"),
+        ("attention_lib/torch/ring.py", "from ..cost.counters import count_flops"),
+        ("attention_lib/checks/engine.py", "from ..models.encoder import Encoder"),
         ("figures/show.py", "import tests.rules"),
         ("assignments/report.py", "from figures import show"),
         ("attention_lib/core.py", "import assignments"),
@@ -95,7 +123,10 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
 
 def test_an_import_the_other_way_is_fine() -> None:
     assert faults(ROOT / "figures" / "show.py", "from attention_lib.core import attention") == []
-    assert faults(ROOT / "attention_lib" / "torch" / "train.py", "from ..core import softmax") == []
+    assert (
+        faults(ROOT / "attention_lib" / "models" / "training.py", "from ..core import softmax")
+        == []
+    )
 
 
 def in_fresh_process(program: str) -> list[str]:
@@ -143,21 +174,3 @@ def test_random_numbers_are_loaded_only_when_they_are_drawn() -> None:
     ask = "import {}; import json, sys; print(json.dumps('numpy.random' in sys.modules))"
     alone = in_fresh_process(ask.format("numpy"))
     assert in_fresh_process(ask.format("attention_lib")) == alone
-
-
-def test_the_library_is_loaded_fast() -> None:
-    """In CPU time under 1.25 times NumPy: medians of 15 fresh processes each, in turn."""
-    costs: dict[str, list[float]] = {"import numpy": [], "import attention_lib": []}
-    for _ in range(15):
-        for statement, seconds in costs.items():
-            seconds.append(cpu_seconds(statement))
-    numpy_alone, library = map(statistics.median, costs.values())
-    assert library < 1.25 * numpy_alone
-
-
-def cpu_seconds(statement: str) -> float:
-    """The CPU time of a fresh process that runs a statement."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", statement], cwd=ROOT, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

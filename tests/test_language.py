@@ -13,15 +13,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from attention_lib.corpus import MAX_LENGTH, VOCABULARY, Grammar, Split
-from attention_lib.encoder import WEIGHTS
-from attention_lib.shapes import ShapeError
-from attention_lib.torch import language
-from attention_lib.torch import train as training
-from attention_lib.torch.language import (
+from attention_lib.models.corpus import MAX_LENGTH, VOCABULARY, Grammar, Split
+from attention_lib.models.language import train as language
+from attention_lib.models.language.train import (
     END,
     SAMPLED,
     START,
+    WEIGHTS,
     LanguageModel,
     Recipe,
     encode_sentences,
@@ -33,8 +31,10 @@ from attention_lib.torch.language import (
     mean_loss,
     train_language,
 )
+from attention_lib.models.pronoun import train as training
+from attention_lib.models.wellformed import is_sentence
+from attention_lib.shapes import ShapeError
 from attention_lib.torch.modules import KeyValueCache, MultiHeadAttention
-from attention_lib.wellformed import is_sentence
 
 SMALL = Recipe(3, heads=3, d_model=21, feed_forward=11, sentences=200, steps=7, batch=9)
 CHEAT = dataclasses.replace(SMALL, causal=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attention_lib.encoder import Encoder
+from attention_lib.models.encoder import Encoder
 from figures.explore_plane import VALUES, ExplorePlane
 from figures.explore_sentence import ExploreSentence
 from figures.live import LiveFigure, page

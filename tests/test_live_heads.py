@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from attention_lib.encoder import WEIGHTS, Encoder, HeadOff, Run, initial_weights
-from attention_lib.relations import (
+from attention_lib.models.encoder import Encoder, HeadOff, Run, initial_weights
+from attention_lib.models.relations.data import (
     ANSWERS,
     MAX_LENGTH,
     WORDS,
@@ -23,6 +23,7 @@ from attention_lib.relations import (
     TaggedSentence,
     tag_sentence,
 )
+from attention_lib.models.relations.runs import WEIGHTS
 from figures.explore_heads import SENTENCES, ExploreHeads, lexicon
 from figures.explore_sentence import edit_to_json
 from figures.live import page

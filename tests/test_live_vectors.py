@@ -15,7 +15,15 @@ import pytest
 from safetensors.numpy import save_file
 
 from attention_lib import attention
-from attention_lib.encoder import Cut, Edit, Encoder, HeadOff, Take, exchange, initial_weights
+from attention_lib.models.encoder import (
+    Cut,
+    Edit,
+    Encoder,
+    HeadOff,
+    Take,
+    exchange,
+    initial_weights,
+)
 from figures.explore_plane import ExplorePlane
 from figures.explore_sentence import ExploreSentence, edit_to_json
 from figures.live import JS, LiveFigure, bundle, page

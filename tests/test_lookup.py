@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_lib.torch import lookup
-from attention_lib.torch.lookup import (
+from attention_lib.models.lookup import train as lookup
+from attention_lib.models.lookup.train import (
     ALIGNED_STEPS,
     ALIGNED_WIDTHS,
     RATES,

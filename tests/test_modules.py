@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 import attention_lib
-from attention_lib.corpus import ANSWERS, MAX_LENGTH, VOCABULARY
-from attention_lib.encoder import Encoder as NumpyEncoder
-from attention_lib.encoder import initial_weights
+from attention_lib.models.corpus import ANSWERS, MAX_LENGTH, VOCABULARY
+from attention_lib.models.encoder import Encoder as NumpyEncoder
+from attention_lib.models.encoder import initial_weights
+from attention_lib.models.torch_encoder import Encoder
 from attention_lib.shapes import ShapeError
-from attention_lib.torch.modules import Encoder, MultiHeadAttention, TransformerBlock
+from attention_lib.torch.modules import MultiHeadAttention, TransformerBlock
 
 B, T, S, D = 3, 5, 7, 22
 FLOAT64 = torch.float64

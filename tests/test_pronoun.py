@@ -6,16 +6,24 @@ from functools import cache
 import numpy as np
 import pytest
 
-from attention_lib.corpus import ANSWERS, MAX_LENGTH, VOCABULARY, Grammar, Sentence, read_sentence
-from attention_lib.encoder import WEIGHTS, Cut, Encoder, HeadOff, Take, exchange, initial_weights
-from attention_lib.pointing import (
+from attention_lib.models.corpus import (
+    ANSWERS,
+    MAX_LENGTH,
+    VOCABULARY,
+    Grammar,
+    Sentence,
+    read_sentence,
+)
+from attention_lib.models.encoder import Cut, Encoder, HeadOff, Take, exchange, initial_weights
+from attention_lib.models.intervals import wilson_interval
+from attention_lib.models.pronoun.measure import (
+    WEIGHTS,
     Pointing,
     Rewired,
     choose_head,
     head_hits,
     measure_pointing,
     measure_rewired,
-    wilson_interval,
 )
 
 SEEDS = range(5)

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attention_lib.masks import causal_mask, sliding_window_mask, strided_mask
-from attention_lib.shapes import Mask, ShapeError
-from attention_lib.torch import reach as module
-from attention_lib.torch.reach import (
+from attention_lib.models.masked_recall import train as module
+from attention_lib.models.masked_recall.train import (
     BEYOND,
     CELLS,
     FARTHEST,
@@ -37,7 +36,8 @@ from attention_lib.torch.reach import (
     train_distance,
     train_pairs,
 )
-from attention_lib.torch.recall import NOISE, SYMBOLS, WIDTH
+from attention_lib.models.recall.train import NOISE, SYMBOLS, WIDTH
+from attention_lib.shapes import Mask, ShapeError
 
 CHANCE = 1 / SYMBOLS
 NOISE_OF_256 = 0.1  # more than four standard errors of a share of 1/8 in 256 rows

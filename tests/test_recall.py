@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_lib.recurrent import additive_attention
-from attention_lib.torch import recall
-from attention_lib.torch.modules import AdditiveAttention, count_parameters
-from attention_lib.torch.recall import (
+from attention_lib.models.recall import train as recall
+from attention_lib.models.recall.train import (
     CAREFUL,
     DEFAULT,
     DISTANCES,
@@ -39,6 +37,8 @@ from attention_lib.torch.recall import (
     train_mixed,
     train_pairs,
 )
+from attention_lib.recurrent import additive_attention
+from attention_lib.torch.modules import AdditiveAttention, count_parameters
 
 CHANCE = 1 / SYMBOLS
 PLAIN = ("RNN", "GRU", "LSTM")

@@ -8,8 +8,16 @@ from itertools import combinations
 
 import pytest
 
-from attention_lib.corpus import AMBIGUOUS, CLASS_OF, NOUN_FORMS, NOUNS, PLURAL, TOPICS, Split
-from attention_lib.relations import (
+from attention_lib.models.corpus import (
+    AMBIGUOUS,
+    CLASS_OF,
+    NOUN_FORMS,
+    NOUNS,
+    PLURAL,
+    TOPICS,
+    Split,
+)
+from attention_lib.models.relations.data import (
     ANSWERS,
     FEMININE,
     LABELS,
@@ -202,7 +210,7 @@ def test_the_same_seed_draws_the_same() -> None:
 
 def test_the_draws_do_not_depend_on_the_hash_of_strings() -> None:
     code = (
-        "import random; from attention_lib.relations import RelationGrammar; g = RelationGrammar(3); "
+        "import random; from attention_lib.models.relations.data import RelationGrammar; g = RelationGrammar(3); "
         "print(sorted(g.held_out_topics), *(g.sentence(random.Random(i), 'test') for i in range(5)))"
     )
     runs = [

@@ -16,8 +16,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from attention_lib.cost.counters import count_sent_bytes
 from attention_lib.torch import ShapeError, attention, processes
-from attention_lib.torch.counters import count_sent_bytes
 from attention_lib.torch.processes import run_processes
 from attention_lib.torch.ring import ring_attention
 
@@ -211,7 +211,7 @@ def test_of_two_that_raise_the_first_is_told() -> None:
 
 
 def test_the_example_runs_under_torchrun() -> None:
-    command = "-m torch.distributed.run --standalone --nproc-per-node 2 -m attention_lib.torch.ring"
+    command = "-m torch.distributed.run --standalone --nproc-per-node 2 -m attention_lib.cost.ring"
     assert command in str(sys.modules[ring_attention.__module__].__doc__)
     done = subprocess.run(
         [sys.executable, *command.split()],

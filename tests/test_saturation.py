@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attention_lib import ShapeError, attention, softmax
-from attention_lib.saturation import (
+from attention_lib.models.saturation.measure import (
     INITIALISATIONS,
     Draws,
     aligned_scores,

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.autograd import forward_ad, gradcheck
 from torch.nn import functional as F
 
+from attention_lib.cost.counters import count_flops, peak_live_bytes
 from attention_lib.torch import attention, tiled_attention
-from attention_lib.torch.counters import count_flops, peak_live_bytes
 
 from . import reference
 from .paths import TORCH, Path, naive, to_float64

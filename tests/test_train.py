@@ -10,21 +10,21 @@ import pytest
 import torch
 from torch import nn
 
-from attention_lib.corpus import ANSWERS, MAX_LENGTH, VOCABULARY, Grammar
-from attention_lib.encoder import WEIGHTS, Encoder, HeadOff, initial_weights
-from attention_lib.pointing import measure_pointing, measure_rewired
-from attention_lib.torch import train as training
-from attention_lib.torch.modules import Encoder as TorchEncoder
-from attention_lib.torch.train import (
+from attention_lib.models.corpus import ANSWERS, MAX_LENGTH, VOCABULARY, Grammar
+from attention_lib.models.encoder import Encoder, HeadOff, initial_weights
+from attention_lib.models.pronoun import train as training
+from attention_lib.models.pronoun.measure import WEIGHTS, measure_pointing, measure_rewired
+from attention_lib.models.pronoun.train import (
     Batch,
     Recipe,
     main,
     name_and_recipe,
     pronoun_loss,
-    save_encoder,
-    train,
     train_pronoun,
 )
+from attention_lib.models.torch_encoder import Encoder as TorchEncoder
+from attention_lib.models.torch_encoder import save_encoder
+from attention_lib.models.training import train
 
 SHORT = Recipe(3, d_model=20, heads=2, sentences=300, steps=12, batch=9, warmup=3)
 
@@ -171,7 +171,7 @@ def test_the_command_refuses_what_it_does_not_know(
 ) -> None:
     with pytest.raises(SystemExit):
         main(arguments)
-    assert "usage: python -m attention_lib.torch.train" in capsys.readouterr().err
+    assert "usage: python -m attention_lib.models.pronoun" in capsys.readouterr().err
 
 
 @pytest.mark.slow

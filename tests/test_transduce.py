@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from attention_lib.corpus import Split
-from attention_lib.dates import (
+from attention_lib.models.corpus import Split
+from attention_lib.models.dates import train as transduce
+from attention_lib.models.dates.data import (
     DATES_ALPHABET,
     FIRST,
     FORMS,
@@ -24,12 +25,9 @@ from attention_lib.dates import (
     WrittenDate,
     write_date,
 )
-from attention_lib.encoder import WEIGHTS
-from attention_lib.torch import train as training
-from attention_lib.torch import transduce
-from attention_lib.torch.modules import AdditiveAttention
-from attention_lib.torch.transduce import (
+from attention_lib.models.dates.train import (
     END,
+    WEIGHTS,
     Recipe,
     Transducer,
     encode_outputs,
@@ -38,6 +36,8 @@ from attention_lib.torch.transduce import (
     measure_transducer,
     train_transducer,
 )
+from attention_lib.models.pronoun import train as training
+from attention_lib.torch.modules import AdditiveAttention
 
 SHORT = Recipe(3, width=5, hidden=7, dates=90, steps=5, batch=11)
 CALENDAR = Calendar()

@@ -15,9 +15,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from attention_lib.torch import attention, triton_launch
-from attention_lib.torch.operators import flash, flash_attention, flash_backward
-from attention_lib.torch.triton_launch import Tile
+from attention_lib.torch import attention
+from attention_lib.torch.kernels import launch as triton_launch
+from attention_lib.torch.kernels.launch import Tile
+from attention_lib.torch.kernels.operators import flash, flash_attention, flash_backward
 
 from .conftest import has_gpu
 from .paths import Path, naive, to_float64
@@ -351,7 +352,7 @@ def test_heads_lie_further_apart_than_32_bits_count(
 ) -> None:
     """The program of the last tile of head 128, of 2²⁰ rows 16 wide; it reads and writes nothing."""
     interpreter = importlib.import_module("triton.runtime.interpreter")
-    kernels = importlib.import_module("attention_lib.torch.triton_kernel")
+    kernels = importlib.import_module("attention_lib.torch.kernels.flash")
     met: set[int] = set()
 
     def load(addresses: Any, mask: Any, other: Any, dtype: Any) -> Any:
@@ -403,5 +404,5 @@ def lines_of_code(path: FilePath) -> int:
 
 
 def test_the_kernels_are_under_200_lines() -> None:
-    path = FilePath(triton_launch.__file__).with_name("triton_kernel.py")
+    path = FilePath(triton_launch.__file__).with_name("flash.py")
     assert 100 < lines_of_code(path) < 200

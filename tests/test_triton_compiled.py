@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attention_lib.torch.triton_report import Report, compile_apart
+from attention_lib.torch.kernels.report import Report, compile_apart
 
 pytest.importorskip("triton", reason="needs Triton: make test EXTRAS=gpu")
 

@@ -14,12 +14,11 @@ from .attention import (
     softmax,
 )
 from .backends import Backend, chosen_backend
-from .modules import Encoder, MultiHeadAttention, TransformerBlock
+from .modules import MultiHeadAttention, TransformerBlock
 from .tiled import tiled_attention
 
 __all__ = [
     "Backend",
-    "Encoder",
     "MultiHeadAttention",
     "ShapeError",
     "TransformerBlock",

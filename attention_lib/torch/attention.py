@@ -12,15 +12,8 @@ from .. import masks
 from .. import positions as numpy_positions
 from ..masks import Align
 from ..positions import Pairing, rotary_pairs, rotation
-from ..shapes import (
-    ShapeError,
-    check_axis,
-    check_mask_dtype,
-    check_options,
-    check_shapes,
-    describe,
-)
-from .hidden import accumulator, compare, no_autocast, prepare, read_values
+from ..shapes import ShapeError, check_axis, check_mask_dtype, check_options, check_shapes, describe
+from .visibility import accumulator, compare, no_autocast, prepare, read_values
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

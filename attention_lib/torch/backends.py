@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from .attention import attend, check_attention
-from .hidden import no_autocast, repeat_heads, traced, transformed
+from .visibility import no_autocast, repeat_heads, traced, transformed
 
 NAMES = ("auto", "dense", "tiled", "triton", "sdpa")
 MANY = 2**20  # pairs of all heads, from which tiles are mostly faster on a CPU than all at once
@@ -76,7 +76,7 @@ def attend_by(
         return attend_tiled(q, k, v, mask, bias, causal, scale, again=auto)[0]
     number = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     if name == "triton":
-        from .operators import flash_attention
+        from .kernels.operators import flash_attention
 
         return flash_attention(q, k, v, causal, number)[0]
     return _sdpa(q, k, v, mask, bias, causal, number)
@@ -154,7 +154,7 @@ def _why_not(
         return f"the kernel takes no {'bias' if mask is None else 'mask'}"
     if transformed() or forward_ad._current_level >= 0:
         return "the kernel has no forward mode and none of torch.func's transforms"
-    from .triton_launch import why_not
+    from .kernels.launch import why_not
 
     return why_not(q, v)
 

@@ -1,7 +1,6 @@
 """Multi-head attention as a torch module, and the small encoder that chapter 1 trains."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..encoder import initial_weights
 from ..heads import head_sizes, merge_heads, split_heads
-from ..shapes import Array, ShapeError, check_array, check_count, check_real, describe
-from .attention import attend, check_attention, check_tensor, padding_mask, softmax
+from ..shapes import ShapeError, check_count, check_real, describe
+from .attention import attend, check_attention, check_tensor, softmax
 
 Rng = int | np.integer[Any] | torch.Generator
 
@@ -360,92 +358,3 @@ class TransformerBlock(nn.Module):
         if self.feed_forward is not None:
             x = x + self.feed_forward(x)
         return x, weights
-
-
-class Encoder(nn.Module):
-    """The encoder of `attention_lib.encoder`, trainable, for a batch of sentences.
-
-    seed: of the starting weights, which are `initial_weights(seed, ...)`. words, answers: sizes of
-    the vocabulary and of the output. feed_forward: width of each block's, 0 for none.
-    """
-
-    def __init__(
-        self,
-        seed: int,
-        *,
-        words: int,
-        answers: int,
-        max_length: int,
-        layers: int = 2,
-        heads: int = 4,
-        d_model: int = 48,
-        feed_forward: int = 0,
-    ) -> None:
-        super().__init__()
-        tensors = initial_weights(
-            seed,
-            layers=layers,
-            heads=heads,
-            d_model=d_model,
-            words=words,
-            answers=answers,
-            max_length=max_length,
-            feed_forward=feed_forward,
-        )
-        self.embedding = nn.Parameter(torch.empty(words, d_model))
-        self.position = nn.Parameter(torch.empty(max_length, d_model))
-        self.layer = nn.ModuleList(
-            TransformerBlock(d_model, heads, feed_forward=feed_forward, rng=seed)
-            for _ in range(layers)
-        )
-        self.norm = nn.LayerNorm(d_model)
-        self.W_answer = nn.Parameter(torch.empty(d_model, answers))
-        self.b_answer = nn.Parameter(torch.empty(answers))
-        self.load_tensors(tensors)
-
-    def tensors(self) -> dict[str, Array]:
-        """The weights as float32 arrays, by the names of `attention_lib.encoder`."""
-        return {
-            name.replace(".attention.", "."): tensor.detach().float().cpu().numpy()
-            for name, tensor in self.state_dict().items()
-        }
-
-    def load_tensors(self, tensors: Mapping[str, Array]) -> None:
-        """Take over weights by the names of `attention_lib.encoder`.
-
-        Raises ShapeError if the names or the shapes are not those of this encoder.
-        """
-        for name, array in tensors.items():
-            check_array(name, array)
-        expected = {name: tensor.shape for name, tensor in self.tensors().items()}
-        found = {name: tensor.shape for name, tensor in tensors.items()}
-        if found != expected:
-            wrong = sorted(name for name, _ in expected.items() ^ found.items())
-            raise ShapeError(f"missing, unknown or misshapen weights: {', '.join(wrong)}")
-        state = {
-            name: torch.from_numpy(tensor.astype(np.float32)) for name, tensor in tensors.items()
-        }
-        self.load_state_dict(
-            {name: state[name.replace(".attention.", ".")] for name in self.state_dict()}
-        )
-
-    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
-        """Logits (B, T, A) and each layer's weights (B, H, T, T) for tokens (B, T).
-
-        lengths (B,): how many tokens of each row are a sentence; the others are never looked at.
-        Raises ValueError for more tokens than the encoder reads and for unknown ones, TypeError or
-        ShapeError for what is no such tensor.
-        """
-        check_words("tokens", tokens, len(self.embedding))
-        T = tokens.shape[-1]
-        if len(self.position) < T:
-            raise ValueError(f"{T} tokens; the encoder reads at most {len(self.position)}")
-        mask = None if lengths is None else padding_mask(lengths, T)
-        if mask is not None and len(mask) != len(tokens):
-            raise ShapeError(f"lengths must be (B,) with B {len(tokens)}: lengths ({len(mask)},)")
-        x = F.embedding(tokens, self.embedding) + self.position[:T]
-        weights = []
-        for block in self.layer:
-            x, seen = block(x, mask)
-            weights.append(seen)
-        return self.norm(x) @ self.W_answer + self.b_answer, weights

@@ -2,13 +2,11 @@
 
 The example, on as many processes of this machine as torchrun starts, or on several machines:
 
-    python -m torch.distributed.run --standalone --nproc-per-node 2 -m attention_lib.torch.ring
+    python -m torch.distributed.run --standalone --nproc-per-node 2 -m attention_lib.cost.ring
 """
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -18,9 +16,8 @@ from torch.autograd.function import once_differentiable
 
 from ..shapes import ShapeError, describe
 from .attention import check_attention
-from .counters import count_flops, count_sent_bytes, peak_live_bytes
-from .hidden import accumulator, no_autocast
 from .tiled import add_gradients, attend_apart, tiled_attention
+from .visibility import accumulator, no_autocast
 
 
 def ring_attention(
@@ -55,7 +52,7 @@ def ring_attention(
     in a process outside the group. Source: Liu et al. 2023, section 3; the ring itself, with whole rows
     of scores, Li et al. 2021.
     """
-    ring = _Ring.of(group)
+    ring = Ring.of(group)
     _check_together(ring, q, k, v, causal, scale)
     if ring.size == 1 or not q.numel() or not k.numel():
         return tiled_attention(q, k, v, causal=causal, scale=scale)  # type: ignore[return-value]
@@ -70,15 +67,15 @@ def ring_attention(
             k, v = k.unsqueeze(-3), v.unsqueeze(-3)
         leading = torch.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v)))  # type: ignore[no-untyped-call]
         q = q.expand(*leading, *q.shape[-2:])
-        out: Tensor = _RingAttention.apply(q, k, v, bool(causal), ring)  # type: ignore[no-untyped-call]
+        out: Tensor = RingAttention.apply(q, k, v, bool(causal), ring)  # type: ignore[no-untyped-call]
     return (out.flatten(-4, -3) if grouped else out).to(dtype)
 
 
-class _RingAttention(torch.autograd.Function):
+class RingAttention(torch.autograd.Function):
     """From q, scaled, in the dtype of the sums and with all leading axes: the output of its rows."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, ring: "_Ring") -> Tensor:
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, ring: "Ring") -> Tensor:
         for owner, here in ring.visits(k, v):
             if owner == ring.rank:  # the first
                 mine = attend_apart(q, *_widened(here, q), None, None, causal)
@@ -144,7 +141,7 @@ def _merge(some: tuple[Tensor, ...], more: tuple[Tensor, ...]) -> None:
     total.copy_(both)
 
 
-class _Ring(NamedTuple):
+class Ring(NamedTuple):
     """The processes of a group; each sends to the next and receives from the one before."""
 
     rank: int
@@ -152,7 +149,7 @@ class _Ring(NamedTuple):
     group: Any
 
     @classmethod
-    def of(cls, group: Any) -> "_Ring":
+    def of(cls, group: Any) -> "Ring":
         """That of the group, or of this process alone. Raises TypeError or ValueError."""
         if group is None:
             if not (dist.is_available() and dist.is_initialized()):
@@ -201,7 +198,7 @@ class _Ring(NamedTuple):
         return said
 
 
-def _check_together(ring: _Ring, q: Any, k: Any, v: Any, causal: Any, scale: Any) -> None:
+def _check_together(ring: Ring, q: Any, k: Any, v: Any, causal: Any, scale: Any) -> None:
     """Raise ShapeError, TypeError or ValueError in every process, or in none."""
     mine: Any
     try:
@@ -228,79 +225,3 @@ def _check_together(ring: _Ring, q: Any, k: Any, v: Any, causal: Any, scale: Any
         if len(set(found)) > 1:
             each = "; ".join(f"process {rank}: {x}" for rank, x in enumerate(found))
             raise error_of(f"the slices of all processes must be of the same {what}: found {each}")
-
-
-class Share(NamedTuple):
-    """What one process has: output and gradients of its slice, and the counts of what it did."""
-
-    out: Tensor
-    d_q: Tensor
-    d_k: Tensor
-    d_v: Tensor
-    peak_bytes: int
-    flops: int
-    sent_bytes: int
-
-
-def share(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Share:
-    """Cut this process's slice of whole q, k and v (..., n, d), and attend to all of them in a ring.
-
-    The gradients are those of half the sum of the squares of all outputs. Forward and backward are
-    counted together, the slice's own q, k and v among the bytes; see `counters`.
-    """
-    ring = _Ring.of(None)
-    found: dict[str, Any] = {}
-
-    def passes() -> None:
-        results = _both_passes(ring_attention, (q, k, v), causal, ring)
-        found.update(zip(Share._fields, results, strict=False))
-
-    def with_bytes() -> None:
-        found["peak_bytes"] = peak_live_bytes(passes)
-
-    def with_sent() -> None:
-        found["sent_bytes"] = count_sent_bytes(with_bytes)
-
-    found["flops"] = count_flops(with_sent)
-    return Share(**found)
-
-
-def _both_passes(
-    attend: Any, whole: Iterable[Tensor], causal: bool, ring: _Ring
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    slices = (x.detach().tensor_split(ring.size, -2)[ring.rank] for x in whole)
-    leaves = [x.clone().requires_grad_() for x in slices]
-    out = attend(*leaves, causal=causal)
-    d_q, d_k, d_v = torch.autograd.grad(out, leaves, out.detach())
-    return out.detach(), d_q, d_k, d_v
-
-
-def main() -> None:
-    """The example: does each process get what one alone gets, and how many bytes does it take?"""
-    gpu, tokens = torch.cuda.is_available(), 512
-    if "RANK" in os.environ:  # torchrun started this
-        if gpu:
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        dist.init_process_group("nccl" if gpu else "gloo")
-    ring, rng = _Ring.of(None), torch.Generator().manual_seed(0)
-    shape = 3, 16, tokens - tokens % ring.size, 128
-    q, k, v = torch.randn(shape, generator=rng, dtype=torch.float64).to("cuda" if gpu else "cpu")
-    for causal in (False, True):
-        mine = share(q, k, v, causal)
-        alone = partial(_both_passes, tiled_attention, (q, k, v), causal, _Ring(0, 1, None))
-        parts = [x.tensor_split(ring.size, -2)[ring.rank] for x in alone()]
-        found = mine.out, mine.d_q, mine.d_k, mine.d_v
-        apart = max(float((a - b).abs().max()) for a, b in zip(found, parts, strict=True))
-        one = peak_live_bytes(alone)
-        said = ring.gather((apart, mine.peak_bytes, mine.sent_bytes))
-        if ring.rank == 0:
-            apart, peak, sent = (max(column) for column in zip(*said, strict=True))
-            print(f"{ring.size} processes, each with {mine.out.shape[-2]} tokens, causal {causal}:")
-            print(f"    output and gradients within 1e-12 of one process: {apart < 1e-12}")
-            print(f"    most bytes alive: {peak:,} a process, {one:,} in one alone; sent: {sent:,}")
-    if dist.is_initialized():
-        dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()

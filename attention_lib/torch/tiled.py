@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..tiled import BOUND, cut, parts
 from .attention import check_attention, dense_gradients
-from .hidden import accumulator, no_autocast, read_values, repeat_heads, transformed
+from .visibility import accumulator, no_autocast, read_values, repeat_heads, transformed
 
 # Of a block, whose scores stay in a processor's cache; causal, half as many queries hide fewer.
 QUERIES, KEYS = 512, 512

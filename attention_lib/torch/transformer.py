@@ -10,13 +10,7 @@ from torch.nn import functional as F
 
 from ..shapes import ShapeError, check_count, describe
 from .attention import check_tensor, padding_mask, sinusoids
-from .modules import (
-    FeedForward,
-    MultiHeadAttention,
-    Rng,
-    as_generator,
-    check_words,
-)
+from .modules import FeedForward, MultiHeadAttention, Rng, as_generator, check_words
 
 
 @dataclass(frozen=True)

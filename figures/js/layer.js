@@ -8,7 +8,7 @@ export const PARTS = [
 ];
 
 /**
- * Floating-point operations of one layer's matrix products, forward, as `attention_lib.cost` counts them.
+ * Floating-point operations of one layer's matrix products, forward, as `attention_lib.cost.layers` counts them.
  * @param {number} n tokens @param {number} d width
  */
 export function bill(n, d) {

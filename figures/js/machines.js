@@ -12,7 +12,7 @@ const PACE = 450; // ms a step
 const count = (number) => number.toLocaleString("en");
 
 /**
- * Table 1 of Vaswani et al. 2017 for one layer, in exact counts as `attention_lib.cost` makes them: multiply-adds,
+ * Table 1 of Vaswani et al. 2017 for one layer, in exact counts as `attention_lib.cost.layers` makes them: multiply-adds,
  * operations that wait for one another, and links from the first token to the last.
  * @param {number} n tokens @param {number} d width
  */

@@ -1,4 +1,4 @@
-/** @file What a sentence asks: the questions of attention_lib.relations, found again after each swap of a word. */
+/** @file What a sentence asks: the questions of attention_lib.models.relations.data, found again after each swap of a word. */
 
 /**
  * @typedef {{relation: "article" | "agreement" | "coreference" | "sense", asked: number, tells: number,

@@ -1,0 +1,1 @@
+"""Chapter 1: the encoder that learns where "it" looks."""

@@ -1,0 +1,1 @@
+"""Chapter 3: recall over a distance, recurrent networks beside attention."""

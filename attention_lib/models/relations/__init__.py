@@ -1,0 +1,1 @@
+"""Chapter 4: encoders whose heads divide four relations among them."""
