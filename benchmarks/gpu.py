@@ -2,7 +2,7 @@
 
 First whether it is right, against float64; if not, the cases that are wrong, and nothing is timed. Then
 whether the shipped tiles are the fastest. Then forward and backward beside every backend of torch's
-scaled_dot_product_attention, pinned one by one. The results go to attention_lib/weights/gpu.json, where
+scaled_dot_product_attention, pinned one by one. The results go to attention_lib/cost/gpu.json, where
 chapter 6 finds them. `--dry` does all of it on a CPU, interpreted and tiny, and its times mean nothing.
 """
 

@@ -74,7 +74,8 @@ def weights_script(name: str) -> str:
 
 def load_weights(name: str) -> bytes:
     """The bytes of shipped weights by name, such as "pronoun-0", or of a .safetensors file by path."""
-    return stored_files().get(f"{name}.safetensors", Path(name)).read_bytes()
+    file = f"{name.removesuffix('.safetensors')}.safetensors"
+    return stored_files().get(file, Path(file)).read_bytes()
 
 
 class LiveFigure(anywidget.AnyWidget):

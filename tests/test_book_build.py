@@ -487,7 +487,10 @@ def copied(folder: Path) -> Path:
         (library / package).mkdir()
         (library / package / "__init__.py").write_text('"""Nothing."""\n__all__ = []\n', "utf-8")
     (library / "more.py").write_text('def f() -> None:\n    """Nothing."""\n', encoding="utf-8")
-    (library / "weights").symlink_to(ROOT / "attention_lib" / "weights")
+    weights = Path("models", "pronoun", "weights")
+    (library / weights.parent).mkdir(parents=True)
+    (library / weights).symlink_to(ROOT / "attention_lib" / weights)
+    shutil.copy(ROOT / "attention_lib" / "models" / "__init__.py", library / "models")
     for name in offers.TOP:
         if not (folder / name).exists():
             (folder / name).touch()

@@ -214,4 +214,4 @@ def test_what_does_not_compile_is_said() -> None:
 
 
 def test_the_chapter_reads_the_default_file() -> None:
-    assert gpu_results.PATH.parent.name == "weights"
+    assert gpu_results.PATH.parent.name == "cost"

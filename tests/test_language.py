@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from attention_lib.models import training
 from attention_lib.models.corpus import MAX_LENGTH, VOCABULARY, Grammar, Split
 from attention_lib.models.language import train as language
 from attention_lib.models.language.train import (
@@ -31,7 +32,6 @@ from attention_lib.models.language.train import (
     mean_loss,
     train_language,
 )
-from attention_lib.models.pronoun import train as training
 from attention_lib.models.wellformed import is_sentence
 from attention_lib.shapes import ShapeError
 from attention_lib.torch.modules import KeyValueCache, MultiHeadAttention

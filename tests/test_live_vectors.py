@@ -15,6 +15,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from attention_lib import attention
+from attention_lib.models import stored_files
 from attention_lib.models.encoder import (
     Cut,
     Edit,
@@ -141,7 +142,7 @@ def test_shipped_weights_agree() -> None:
     encoder = Encoder.load("pronoun-0")
     figure = ExploreSentence()
     words = list(figure.words)
-    path = JS.parent.parent / "attention_lib" / "weights" / "pronoun-0.safetensors"
+    path = stored_files()["pronoun-0.safetensors"]
     (got,) = compute({"encode": [{"weights": str(path), "words": words, "edits": []}]})["encode"]
     run = encoder(words)
     np.testing.assert_allclose(got["logits"], run.logits, rtol=1e-4, atol=1e-4)

@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch import nn
 
+from attention_lib.models import training
 from attention_lib.models.corpus import ANSWERS, MAX_LENGTH, VOCABULARY, Grammar
 from attention_lib.models.encoder import Encoder, HeadOff, initial_weights
-from attention_lib.models.pronoun import train as training
+from attention_lib.models.pronoun import train as recipes
 from attention_lib.models.pronoun.measure import WEIGHTS, measure_pointing, measure_rewired
 from attention_lib.models.pronoun.train import (
     Batch,
@@ -156,7 +157,7 @@ def test_names_and_recipes() -> None:
 def test_the_command_says_what_was_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "name_and_recipe", lambda *_: ("short", SHORT))
+    monkeypatch.setattr(recipes, "name_and_recipe", lambda *_: ("short", SHORT))
     main(["pronoun", "--seed", "3", "--out", str(tmp_path / "made.safetensors")])
     said = capsys.readouterr().out
     assert "made.safetensors" in said

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from attention_lib.models import training
 from attention_lib.models.corpus import Split
 from attention_lib.models.dates import train as transduce
 from attention_lib.models.dates.data import (
@@ -36,7 +37,6 @@ from attention_lib.models.dates.train import (
     measure_transducer,
     train_transducer,
 )
-from attention_lib.models.pronoun import train as training
 from attention_lib.torch.modules import AdditiveAttention
 
 SHORT = Recipe(3, width=5, hidden=7, dates=90, steps=5, batch=11)

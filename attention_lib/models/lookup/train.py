@@ -1,6 +1,6 @@
 """Chapter 2's look-up model, trained with and without 1/sqrt(d_k), and the curves that are stored.
 
-python -m attention_lib.models.lookup       remakes attention_lib/weights/lookup.json, six minutes
+python -m attention_lib.models.lookup       remakes weights/lookup.json, six minutes
 """
 
 import argparse

@@ -107,7 +107,7 @@ def compile_apart(requests: Sequence[Mapping[str, Any]]) -> list[Report]:
         [sys.executable, "-W", "ignore", "-m", __name__],
         input=json.dumps(lines),
         env={key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"},
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
     )
