@@ -8,12 +8,11 @@ import traitlets
 
 from attention_lib.models import stored_files
 
-from .live import COLOURS, LiveFigure, bundle
-from .rest import Axis, Frame, text
+from .live import LiveFigure, bundle
 
 RECORD = stored_files()["cheating.json"]
 WORDS = tuple("<start> the animal did not cross the street".split())
-_COLOUR = {"masked": COLOURS[2], "unmasked": COLOURS[1]}
+_RUNS = ("masked", "unmasked")
 
 
 class ExploreCheating(LiveFigure):
@@ -54,60 +53,14 @@ class ExploreCheating(LiveFigure):
         """The traits."""
         return {name: getattr(self, name) for name in ("masked", "step", "record", "words")}
 
-    def _last(self, run: str, what: str) -> Any:
-        """What was recorded last, up to the step on show; None where nothing was."""
-        record = self.record[run]
-        pairs = zip(self.record["steps"], record["loss"], strict=True)
-        found = [
-            x for at, x in (pairs if what == "loss" else record.get(what, ())) if at <= self.step
-        ]
-        return found[-1] if found else None
-
-    def summary(self) -> str:
-        """The training loss with the mask and without, and a sentence that each model made."""
-        loss = {run: self._last(run, "loss") for run in _COLOUR}
-        return (
-            f"After {self.step} steps the training loss is {loss['unmasked']:.2g} nats a word without "
-            f"the causal mask and {loss['masked']:.2f} with it. Without the mask the model writes: "
-            f"“{self._last('unmasked', 'samples')}”; with it: “{self._last('masked', 'samples')}”."
-        )
-
-    def resting_svg(self) -> str:
-        """Both loss curves, and below them what each model writes."""
-        steps = self.record["steps"]
-        last = max(steps[-1], self.record["masked"]["samples"][-1][0])
-        most = max(max(self.record[run]["loss"]) for run in _COLOUR)
-        frame = Frame(
-            60,
-            40,
-            580,
-            130,
-            Axis(0, last, tuple((last * i / 4, f"{last * i / 4:,.0f}") for i in range(5))),
-            Axis(0, most, tuple((float(i), str(i)) for i in range(int(most) + 1))),
-        )
-        parts = [frame.paper("Training loss, nats a word, against steps"), frame.mark(self.step)]
-        for i, (run, name) in enumerate((("masked", "mask on"), ("unmasked", "mask off"))):
-            colour, losses = _COLOUR[run], self.record[run]["loss"]
-            curve = zip(steps, losses, strict=True)
-            parts.append(frame.curve(curve, f'stroke="{colour}" stroke-width="2.5"'))
-            at = frame.at(steps[-1], losses[-1])[1] + 4
-            parts.append(text(648, at, name, "start", f'fill="{colour}" font-weight="600"'))
-            written = _shorten(self._last(run, "samples"))
-            parts.append(text(60, 216 + 24 * i, f"{name}: {written}", "start"))
-        return self.svg(258, "A model without its mask", *parts)
-
-
-def _shorten(words: str, most: int = 96) -> str:
-    return words if len(words) <= most else f"{words[:most].rsplit(' ', 1)[0]} …"
-
 
 def _read(record: Mapping[str, Any]) -> dict[str, Any]:
     """What the figure needs of a record, checked."""
     try:
         steps = [int(step) for step in record["steps"]]
-        runs = {run: dict(record[run]) for run in _COLOUR}
-        samples = {run: [int(step) for step, _ in runs[run]["samples"]] for run in _COLOUR}
-        losses = {run: len(runs[run]["loss"]) for run in _COLOUR}
+        runs = {run: dict(record[run]) for run in _RUNS}
+        samples = {run: [int(step) for step, _ in runs[run]["samples"]] for run in _RUNS}
+        losses = {run: len(runs[run]["loss"]) for run in _RUNS}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             "record needs steps, masked and unmasked, and each of the two loss and samples: "
@@ -119,5 +72,5 @@ def _read(record: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"both models need samples after the same steps: {samples}")
     kept = ("loss", "samples", "alone", "accepted")
     return {"steps": steps} | {
-        run: {name: runs[run][name] for name in kept if name in runs[run]} for run in _COLOUR
+        run: {name: runs[run][name] for name in kept if name in runs[run]} for run in _RUNS
     }

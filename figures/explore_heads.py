@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import traitlets
 
 from attention_lib.models.corpus import ADJECTIVES, NOUNS, PLURAL, split_words
@@ -18,10 +17,9 @@ from attention_lib.models.relations.data import (
     tag_sentence,
 )
 from attention_lib.models.relations.measure import Head, check_heads_off
-from attention_lib.shapes import Array, describe
+from attention_lib.shapes import describe
 
-from .live import COLOURS, LiveFigure, bundle, escape, load_weights
-from .rest import text
+from .live import LiveFigure, bundle, load_weights
 
 # In none of them was anything seen together in training that can be held out.
 SENTENCES = (
@@ -30,9 +28,6 @@ SENTENCES = (
     "the boats with the frog did not reach the river near this crane during that traffic",
     "the clock did not bother the mouse behind this trunk after that snow because it was too angry",
 )
-PER_ROW = 8  # heads
-FAINTEST = 0.1  # weights below this are not shaded
-_TILE, _STEP, _LETTER = 42, 46, 8.2
 
 
 def lexicon() -> dict[str, Any]:
@@ -131,119 +126,6 @@ class ExploreHeads(LiveFigure):
         names = ("sentences", "sentence", "words", "asked", "off", "lexicon")
         return {name: getattr(self, name) for name in names} | {"weights": self._weights_name}
 
-    def summary(self) -> str:
-        """All answers, and which head looks from the word on show to the word that tells."""
-        run, questions = self.run(), tag_sentence(self.words).questions
-        shown = self._shown(questions)
-        weights = _looks(run, shown)
-        layer, head = np.unravel_index(int(weights.argmax()), weights.shape)
-        answers = ", ".join(
-            f"“{self.words[question.asked]}” {run.answer(question.asked)}"
-            + ("" if run.answer(question.asked) == question.answer else " (wrong)")
-            for question in questions
-        )
-        names = ", ".join(_name(*one) for one in self.off)
-        return (
-            f"“{' '.join(self.words)}”. The answers, {f'with {names} off' if names else 'with all heads on'}: "
-            f"{answers}. From “{self.words[shown.asked]}” to “{self.words[shown.tells]}” head "
-            f"{_name(layer, head)} gives the most weight, {weights[layer, head]:.2f}."
-        )
-
-    def resting_svg(self) -> str:
-        """The words with their answers, the heads as tiles, and the first three answers as bars."""
-        run, questions = self.run(), tag_sentence(self.words).questions
-        shown = self._shown(questions)
-        weights = _looks(run, shown)
-        layer, head = np.unravel_index(int(weights.argmax()), weights.shape)
-        words, below, top = self._words(
-            run, questions, shown, run.weights[layer][head, shown.asked]
-        )
-        title = (
-            f"Weight of each head from “{self.words[shown.asked]}” to “{self.words[shown.tells]}”"
-        )
-        tiles, bottom = self._tiles(weights, top + 34)
-        return self.svg(
-            bottom + 10,
-            "What is answered, and by which heads",
-            words,
-            f'<g font-size="12">{below}{tiles}</g>',
-            text(16, top + 20, title, "start", 'font-weight="600"'),
-            self._bars(run, shown, top + 34),
-        )
-
-    def _shown(self, questions: Sequence[Question]) -> Question:
-        """The question of the word on show."""
-        return next((q for q in questions if q.asked == self.asked), questions[0])
-
-    def _words(
-        self, run: Run, questions: Sequence[Question], shown: Question, row: Array
-    ) -> tuple[str, str, int]:
-        """The words in lines, shaded by `row`, the answers below them, and where they end."""
-        answers = {question.asked: question.answer for question in questions}
-        x, y = 16.0, 40
-        words, below = [], []
-        for i, word in enumerate(self.words):
-            answer = run.answer(i) if i in answers else ""
-            wrong = answer != answers.get(i, "")
-            width = max(len(word) * _LETTER, (len(answer) + 2 * wrong) * 6.5) + 12
-            if x + width > self.width - 16:
-                x, y = 16.0, y + 58
-            middle, half = round(x + width / 2), round(len(word) * _LETTER / 2 + 6)
-            if i == shown.asked or row[i] >= FAINTEST:
-                ring = ' stroke="currentColor" stroke-width="2"' if i == shown.asked else ""
-                words.append(
-                    f'<rect x="{middle - half}" y="{y - 17}" width="{2 * half}" height="24" '
-                    f'rx="6" {_shade(row[i])}{ring}/>'
-                )
-            bold = ' font-weight="600"' if i in answers else ""
-            words.append(f'<text x="{middle}" y="{y}"{bold}>{escape(word)}</text>')
-            if answer:
-                bold = ' font-weight="700"' if wrong else ""
-                words_below = f"✗ {answer}" if wrong else answer
-                below.append(f'<text x="{middle}" y="{y + 22}"{bold}>{escape(words_below)}</text>')
-            x += width + 3
-        return "".join(words), "".join(below), y + 34
-
-    def _tiles(self, weights: Array, top: int) -> tuple[str, int]:
-        """One tile for each head, shaded by its weight, dashed if it is off, and where they end."""
-        off = {tuple(head) for head in self.off}
-        whole: list[str] = []
-        dashed: list[str] = []
-        parts = []
-        for layer, heads in enumerate(weights):
-            for head, weight in enumerate(heads):
-                x, y = 16 + head % PER_ROW * _STEP, top + head // PER_ROW * _STEP
-                gone = (layer, head) in off
-                (dashed if gone else whole).append(f"M{x} {y}h{_TILE}v{_TILE}h-{_TILE}z")
-                if weight >= FAINTEST and not gone:
-                    square = f'x="{x}" y="{y}" width="{_TILE}" height="{_TILE}"'
-                    parts.append(f"<rect {square} {_shade(weight)}/>")
-                under = "off" if gone else f"{weight:.2f}"
-                parts.append(
-                    f'<text x="{x + _TILE // 2}" y="{y + 18}" font-weight="600">'
-                    f"{_name(layer, head)}</text>"
-                    f'<text x="{x + _TILE // 2}" y="{y + 34}">{under}</text>'
-                )
-            top += -(-len(heads) // PER_ROW) * _STEP + 6
-        outline = 'fill="none" stroke="currentColor" stroke-linejoin="round"'
-        parts.append(f'<path d="{"".join(whole)}" {outline} opacity=".3"/>')
-        if dashed:
-            parts.append(f'<path d="{"".join(dashed)}" {outline} stroke-dasharray="3 3"/>')
-        return "".join(parts), top
-
-    def _bars(self, run: Run, shown: Question, top: int) -> str:
-        """The three most probable answers."""
-        p = run.probabilities(shown.asked)
-        parts = []
-        for line, best in enumerate(p.argsort()[::-1][:3]):
-            y = top + 24 * line
-            parts.append(text(536, y + 12, run.answers[best], "end"))
-            parts.append(
-                f'<rect x="544" y="{y}" width="{160 * p[best]:.1f}" height="14" rx="3" opacity=".8"/>'
-            )
-            parts.append(text(550 + 160 * p[best], y + 12, f"{p[best]:.2f}", "start"))
-        return "".join(parts)
-
 
 def _tag(sentence: str | Sequence[str]) -> TaggedSentence:
     """A sentence with its questions, or ValueError if it asks none."""
@@ -258,18 +140,3 @@ def _tag(sentence: str | Sequence[str]) -> TaggedSentence:
 def _first(questions: Sequence[Question]) -> Question:
     """The first question that is not an article's, if there is one."""
     return next((q for q in questions if q.relation != "article"), questions[0])
-
-
-def _looks(run: Run, question: Question) -> Array:
-    """The weight of each head from the word that asks to the word that tells (L, H)."""
-    return np.array([weights[:, question.asked, question.tells] for weights in run.weights])
-
-
-def _shade(weight: float) -> str:
-    """The fill of what is given this weight; the ink stays legible on it."""
-    return f'fill="{COLOURS[0]}" fill-opacity="{0.55 * weight:.2f}"'
-
-
-def _name(layer: Any, head: Any) -> str:
-    """A head in words, counted from 1: "2.3" is head 3 of layer 2."""
-    return f"{layer + 1}.{head + 1}"

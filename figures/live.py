@@ -1,4 +1,4 @@
-"""What the live figures share: one ES module each, a picture at rest, and a page without a kernel."""
+"""What the live figures share: one ES module each, the picture at rest that it drew, and a page without a kernel."""
 
 import base64
 import html
@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
+from ipywidgets import CallbackDispatcher
 
 from attention_lib.models import stored_files
 
 from .show import FITS, svg_uri
 
 JS = Path(str(resources.files(__package__))) / "js"
-# These stand out on light and on dark ground; the front end has a set for each.
-COLOURS = ("#2a86c4", "#d9691e", "#1f9484", "#d6478b", "#a8851a")
+WIDTH = 760  # px of a picture at rest
+RUN = "Run this cell in JupyterLab to bring the figure to life."
+# In what a notebook stores of a figure: its name, that of its weights, and the picture at rest with its words.
+NAME = re.compile(r'class="explore" data-figure="(\w+)"')
+WEIGHTS_NAME = re.compile(r'"weights":"([^"]+)"')
+_AT_REST = re.compile(r"(?s)(<img [^>]*>)?<p><small>.*?</small></p></div>")
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<name>\w+)\.js";\n', re.MULTILINE)
@@ -79,60 +84,45 @@ def load_weights(name: str) -> bytes:
 
 
 class LiveFigure(anywidget.AnyWidget):
-    """A figure whose arithmetic runs in the page.
+    """A figure that is drawn, and whose arithmetic runs, in the page.
 
-    A subclass gives `name` (of its module in js/), `state()` (small, JSON, floats rounded to 4
-    digits), `summary()` (what is seen at rest, in a sentence) and `resting_svg()`.
+    A subclass gives `name` (of its module in js/) and `state()` (small, JSON, floats rounded to 4
+    digits). Python draws nothing: the picture at rest is what the page drew, in a notebook that is
+    stored (`tests.notebooks`) and in one that is run here.
     """
 
     name: ClassVar[str]
-    width: ClassVar[int] = 760
+    _handle: Any = None  # of the display that holds the picture at rest
 
     def state(self) -> Mapping[str, Any]:
         """The traits that the front end starts from."""
         raise NotImplementedError
 
-    def summary(self) -> str:
-        """What the picture at rest shows, in words."""
-        raise NotImplementedError
+    def to_html(self, picture: str = "", words: str = "") -> str:
+        """The state from which mount.js brings the figure to life, and its picture at rest where there is one.
 
-    def resting_svg(self) -> str:
-        """The picture at rest, one `<svg role="img">`, made by `svg`."""
-        raise NotImplementedError
-
-    def svg(self, height: int, title: str, *parts: str) -> str:
-        """An SVG document, self.width wide, that says what it shows and is at home in the dark."""
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{self.width}" '
-            f'height="{height}" viewBox="0 0 {self.width} {height}" text-anchor="middle" '
-            'font-family="system-ui,sans-serif" font-size="15" fill="currentColor">'
-            f"<title>{escape(title)}</title><desc>{escape(self.summary())}</desc>"
-            "<style>svg{color:#1d2330}.card{fill:#fff}@media (prefers-color-scheme:dark)"
-            "{svg{color:#e7e9ee}.card{fill:#14171d}}</style>"
-            f'<rect class="card" width="100%" height="100%" rx="10"/>{"".join(parts)}</svg>'
-        )
-
-    def to_html(self) -> str:
-        """The picture at rest with the state from which mount.js brings it to life.
-
-        The SVG is an image, not a part of the page: JupyterLab takes the elements of SVG out of a
-        notebook that was not run here, and leaves their text in a heap.
+        picture: an SVG, as js/snapshot.js makes it; words: what it shows, in a sentence.
         """
-        picture = svg_uri(self.resting_svg())
         state = json_for_html(self.state())
-        return (
-            f'<div class="explore" data-figure="{self.name}">'
-            f'<script type="application/json">{state}</script>'
-            f'<img alt="{escape(self.summary())}" src="{picture}" width="{self.width}" '
-            f'style="{FITS}">'
-            f"<p><small>{escape(self.summary())} Run this cell in JupyterLab to bring the figure "
-            "to life.</small></p></div>"
-        )
+        html = f'<div class="explore" data-figure="{self.name}"><script type="application/json">{state}</script>'
+        return add_picture(f"{html}<p><small>{RUN}</small></p></div>", picture, words)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.summary()!r})"
+        short = {name: f"{value!r}" for name, value in self.state().items()}
+        shown = (f"{name}={value}" for name, value in short.items() if len(value) < 30)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def open(self) -> None:
+        """Meet the page, once the figure is shown: what is never shown goes with its name."""
+
+    def close(self) -> None:
+        """Leave the page, with all that is kept there; the figure may be shown again."""
+        self.layout.close()
+        super().close()
+        self.__dict__.pop("_repr_mimebundle_", None)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        super().open()
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         return {**data, "text/html": self.to_html()}, metadata
 
@@ -140,36 +130,89 @@ class LiveFigure(anywidget.AnyWidget):
         """Show the picture at rest, and the live figure in its place.
 
         JupyterLab prefers a widget's view over everything else in the same output, and for a view
-        whose kernel is gone it has only an error; hence two outputs.
+        whose kernel is gone it has only an error; hence two outputs. The page sends the picture when it
+        has drawn it, so that it is there when the notebook is opened again.
         """
-        from IPython.display import display
+        from IPython.display import DisplayHandle, display
 
+        close_earlier(self)
         data, metadata = self._repr_mimebundle_()
         view = {VIEW: data.pop(VIEW), "text/html": "<!-- the figure above, live -->"}
-        data["text/html"] += _STYLE
-        display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+        html = data["text/html"] + _STYLE
+        self._handle = DisplayHandle()  # type: ignore[no-untyped-call]
+        self._handle.display({**data, "text/html": html}, metadata=metadata, raw=True)
         display(view, raw=True)  # type: ignore[no-untyped-call]
+
+        def keep(_: object, message: Any, buffers: object) -> None:
+            if set(message) == {"picture", "words"}:
+                html = self.to_html(message["picture"], message["words"]) + _STYLE
+                self._handle.update({**data, "text/html": html}, raw=True)
+
+        self._msg_callbacks = CallbackDispatcher()
+        self.on_msg(keep)
+
+
+def add_picture(html: str, picture: str, words: str) -> str:
+    """A figure's HTML with its picture at rest, in place of one that it has; without a picture as it is.
+
+    The SVG is an image, not a part of the page: JupyterLab takes the elements of SVG out of a notebook
+    that was not run here, and leaves their text in a heap.
+    """
+    if not picture:
+        return html
+    image = f'<img alt="{escape(words)}" src="{svg_uri(picture)}" width="{WIDTH}" style="{FITS}">'
+    after = f"{image}<p><small>{escape(words)} {RUN}</small></p></div>"
+    return _AT_REST.sub(lambda _: after, html, count=1)
+
+
+# What was shown by the last run of each cell: cell -> (run, figures).
+_shown: dict[str, tuple[str, list[LiveFigure]]] = {}
+
+
+def close_earlier(figure: LiveFigure) -> None:
+    """Close what earlier runs of this cell showed: their places on the page are gone."""
+    from IPython.core.getipython import get_ipython
+
+    shell = get_ipython()  # type: ignore[no-untyped-call]
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    cell, run = parent.get("metadata", {}).get("cellId"), parent.get("header", {}).get("msg_id")
+    if cell is None:
+        return
+    before, figures = _shown.get(cell, (run, []))
+    elsewhere = [other for at, (_, shown) in _shown.items() if at != cell for other in shown]
+    if before != run:
+        for old in figures:
+            if not any(old is kept for kept in (figure, *elsewhere)):
+                old.close()
+        figures = []
+    _shown[cell] = (run, [*figures, figure])
 
 
 def page(figure: LiveFigure) -> str:
     """One HTML page that holds `figure`, live, without a kernel, a server or a network."""
-    laid = module_script(figure.name)
-    if weights := figure.state().get("weights"):
-        laid += weights_script(weights)
+    return page_of(figure.to_html())
+
+
+def page_of(stored: str) -> str:
+    """The same of a figure as a notebook stores it."""
+    names, weights = NAME.findall(stored), WEIGHTS_NAME.findall(stored)
+    laid = "".join([*map(module_script, names), *map(weights_script, weights)])
     mount = (JS / "mount.js").read_text(encoding="utf-8")
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(type(figure).__name__)}</title>"
+        f"<title>{html.escape(', '.join(names))}</title>"
         "<style>:root{color-scheme:light dark}body{margin:1rem}</style>"
-        f"{figure.to_html()}<script>globalThis.liveFigures = {{modules: {{}}, weights: {{}}}};\n{laid}</script>"
+        f"{stored}<script>globalThis.liveFigures = {{modules: {{}}, weights: {{}}}};
+{laid}</script>"
         f"<script>{mount}</script></html>\n"
     )
 
 
 def json_for_html(value: Any) -> str:
-    """JSON that may stand inside a script element."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    """JSON that may stand inside a script element. Raises ValueError for NaN and infinity, which JSON has not."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
 
 
 def escape(text: str) -> str:

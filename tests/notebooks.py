@@ -1,6 +1,6 @@
 """Run the chapters, bring them into one lasting form, and save them: `make notebooks`.
 
-    python -m tests.notebooks [--measure] [PATH ...]
+    python -m tests.notebooks [--measure | --pictures] [PATH ...]
 
 Without a path, every chapter. A chapter that fails is left as it was, the others are still run, and
 the exit status is 1. The rules that a stored chapter must keep are in `tests/rules.py`.
@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import nbformat
 from nbclient import NotebookClient
@@ -26,6 +26,11 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from nbformat.v4 import reads
 from tqdm import tqdm
+
+from figures import rest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = ROOT / "chapters"
@@ -228,10 +233,17 @@ def keep_measured(new: NotebookNode, stored: NotebookNode) -> None:
             cell.outputs = outputs.get(cell.id) or cell.outputs
 
 
-def remake(path: Path, *, measure: bool = False, timeout: float = CELL_LIMIT) -> bool:
+def remake(
+    path: Path,
+    *,
+    measure: bool = False,
+    timeout: float = CELL_LIMIT,
+    browser: Browser | None = None,
+) -> bool:
     """Run a notebook and store it; returns whether the file changed.
 
-    Outputs of cells tagged `nbval-ignore-output` stay as they are stored unless `measure`.
+    Outputs of cells tagged `nbval-ignore-output` stay as they are stored unless `measure`. Live figures
+    are stored with their pictures at rest if there is a browser to draw them.
     """
     stored = read(path)
     cells = tqdm(total=len(stored.cells), desc=path.name, unit="cell", leave=False)
@@ -241,7 +253,19 @@ def remake(path: Path, *, measure: bool = False, timeout: float = CELL_LIMIT) ->
     repair_ids(nb)
     if not measure:
         keep_measured(nb, stored)
-    return write(path, normalise(nb))
+    nb = normalise(nb)
+    if browser is not None:
+        redraw(nb, browser)
+    return write(path, nb)
+
+
+def redraw(nb: NotebookNode, browser: Browser) -> None:
+    """Give each live figure of a notebook the picture at rest that its JavaScript draws now."""
+    for cell in nb.cells:
+        for output in cell.get("outputs", []):
+            html = output.get("data", {}).get("text/html", "")
+            if 'class="explore"' in html:
+                output.data["text/html"] = rest.redraw(html, browser)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -254,12 +278,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--measure", action="store_true", help=f"also store new outputs of cells tagged {CLOCK}"
     )
     parser.add_argument("--timeout", type=float, default=CELL_LIMIT, help="seconds per cell")
+    parser.add_argument(
+        "--pictures", action="store_true", help="run nothing; draw live figures at rest anew"
+    )
     options = parser.parse_args(arguments)
+    with rest.running_browser() as browser:
+        if browser is None:
+            print("No Chromium here: live figures are stored without a picture.", file=sys.stderr)
+        return remake_all(options, browser)
+
+
+def remake_all(options: argparse.Namespace, browser: Browser | None) -> int:
+    """Remake the notebooks that the command line names; returns the exit status."""
     failed = 0
     for path in options.paths or chapters():
         start = time.perf_counter()
         try:
-            changed = remake(path, measure=options.measure, timeout=options.timeout)
+            if not options.pictures:
+                changed = remake(
+                    path, measure=options.measure, timeout=options.timeout, browser=browser
+                )
+            else:
+                nb = read(path)
+                if browser is not None:
+                    redraw(nb, browser)
+                changed = write(path, nb)
         except (NotebookError, OSError, ValueError) as error:
             failed += 1
             print(f"{path.name}: FAILED, left as it was\n{error}", file=sys.stderr)

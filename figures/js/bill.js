@@ -197,7 +197,7 @@ function render({ model, el }) {
     model.save_changes();
   };
   const pick = (place) => change("n", tokensAt(place, model.get("d")));
-  const figure = root(el, "bill");
+  const figure = root(el, "bill", model);
   const tokens = slider("tokens n", { min: 0, max: PLACES, step: 1 }, pick, () => count(model.get("n")));
   const width = slider(
     "width d",

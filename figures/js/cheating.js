@@ -91,7 +91,7 @@ function render({ model, el }) {
   const pace = most > 8 ? 4 : most > 4 ? 2 : 1;
   const upright = Array.from({ length: Math.floor(most / pace) + 1 }, (_, i) => [i * pace, String(i * pace)]);
 
-  const figure = root(el, "cheating");
+  const figure = root(el, "cheating", model);
   const mask = choice(
     "causal mask",
     [

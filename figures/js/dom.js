@@ -1,5 +1,7 @@
 /** @file Building blocks that the live figures share: elements, one look in light and dark, and reading a model. */
 
+import { takePicture } from "./snapshot.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** @param {Element} node @param {Record<string, any>} attributes false or null removes; on… adds a listener */
@@ -84,15 +86,19 @@ export const signed = (x, digits = 2) =>
     .replace("-", "−");
 
 /**
- * Empty `el` and prepare it as the root of a figure.
- * @param {HTMLElement} el @param {string} name
+ * Empty `el` and prepare it as the root of a figure. A notebook is sent what the figure shows at first, for when it is opened again.
+ * @param {HTMLElement} el @param {string} name @param {any} model
  * @returns {HTMLElement}
  */
-export function root(el, name) {
+export function root(el, name, model) {
   const node = html("div", { class: `live live-${name}`, "data-figure": name });
   // JupyterLab's shortcuts would take the arrow keys away; it asks the very element that has the focus.
   node.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
   el.replaceChildren(html("style", {}, LOOK), node);
+  node.says = () => node.querySelector(".says").textContent;
+  node.picture = (schemes = null) => takePicture(node, { words: node.says(), schemes });
+  const keep = () => node.clientWidth && model.send({ picture: node.picture(["light", "dark"]), words: node.says() });
+  if (model.send) setTimeout(keep, 500);
   return node;
 }
 
@@ -159,6 +165,9 @@ html[data-theme=light] .live, body[data-jp-theme-light=true] .live, body.vscode-
 .live .says { margin: .9rem 0; min-height: 2.9em; max-width: 46em; font-size: 1.0625rem }
 .live .hint { font-size: .8125rem; color: var(--quiet) }
 .live .heading { margin: 0 0 .4rem; font-size: .875rem; font-weight: 600; color: var(--ink); letter-spacing: 0 }
+.live.still { max-width: none; margin: 0; padding: .6rem .75rem }
+.live.still :is(.controls, .buttons, .hint, .says, .hand, .slider, select, details) { display: none }
+.live.still, .live.still * { transition: none !important }
 @media (forced-colors: active) { .live :checked + span { outline: 2px solid; outline-offset: -2px } }
 @media (prefers-reduced-motion: reduce) { .live * { transition: none !important } }
 `;

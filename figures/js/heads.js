@@ -73,7 +73,7 @@ function render({ model, el }) {
     change({ off: isOff(layer, head) ? rest : [...rest, [layer, head]] });
   };
 
-  const figure = root(el, "heads");
+  const figure = root(el, "heads", model);
   figure.append(html("style", {}, STYLE));
   const picker = choice(
     "sentence",
@@ -97,7 +97,7 @@ function render({ model, el }) {
     if (last) drawLook();
   };
   const board = createBoard({ layers: encoder.layers, heads: encoder.heads, toggle, point });
-  const on = html("button", { type: "button", onclick: () => change({ off: [] }) }, "all on");
+  const on = html("button", { type: "button", class: "hand", onclick: () => change({ off: [] }) }, "all on");
   const bars = createBars();
   figure.append(
     ...(sentences.length > 1 ? [html("div", { class: "controls" }, picker.node)] : []),

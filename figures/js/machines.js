@@ -136,7 +136,7 @@ function render({ model, el }) {
     change({ step: 0 });
   };
 
-  const figure = root(el, "machines");
+  const figure = root(el, "machines", model);
   const tokens = slider(
     "tokens n",
     { min: 2, max: MOST, step: 1 },

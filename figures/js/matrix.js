@@ -22,7 +22,7 @@ function createGrid(size, side, transform) {
     }),
   );
   const outline = svg("rect", { class: "row", x: -1.5, width: side + 2, height: step + 2, rx: 3 });
-  const node = svg("g", { transform }, ...squares, outline);
+  const node = svg("g", { transform, "data-apart": true }, ...squares, outline);
   const draw = (weights, head, query) => {
     set(node, { fill: COLOURS[head % COLOURS.length] });
     weights

@@ -45,7 +45,7 @@ export function createPanel({ get, change, cut, roles, heads }) {
   );
   const node = html(
     "section",
-    { class: "rewire" },
+    { class: "rewire hand" },
     title,
     html("div", { class: "buttons" }, ...experiments.map(({ button }) => button)),
     list,

@@ -97,7 +97,7 @@ function render({ model, el }) {
     moveQuery(query.map((x) => clamp(x * Math.min(factor, most))));
   };
 
-  const figure = root(el, "plane");
+  const figure = root(el, "plane", model);
   const keys = createKeys(labels, move);
   const outputs = createValues(labels);
   const weightRows = createWeights(labels);

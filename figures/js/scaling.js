@@ -197,7 +197,7 @@ function render({ model, el }) {
     return drawn;
   };
 
-  const figure = root(el, "scaling");
+  const figure = root(el, "scaling", model);
   const width = slider(
     "d_k",
     { min: 0, max: DOUBLINGS, step: 1 },

@@ -68,7 +68,7 @@ function render({ model, el }) {
     model.save_changes();
   };
 
-  const figure = root(el, "sentence");
+  const figure = root(el, "sentence", model);
   figure.append(html("style", {}, STYLE));
   const swap = (i, word) => change({ words: get("words").map((old, j) => (j === i ? word : old)) });
   const cut = (key) =>

@@ -24,7 +24,7 @@ export function createBoard({ q, k }, choose) {
       width: cell - 1,
       height: cell - 1,
       rx: 1.5,
-      "fill-opacity": (0.06 + 0.94 * ((scores[t][s] - low) / (high - low)) ** 2).toFixed(3),
+      "fill-opacity": (0.08 + 0.92 * ((scores[t][s] - low) / (high - low)) ** 2).toFixed(1),
     });
   const squares = spread(TOKENS, (t) => spread(TOKENS, (s) => square(t, s)));
   const side = SIDE * cell;
@@ -32,7 +32,7 @@ export function createBoard({ q, k }, choose) {
     spread(many, (column) =>
       svg(
         "g",
-        {},
+        { "data-apart": true },
         svg("rect", { class: "rim", x: left + column * side, y: top + row * side, width: side, height: side }),
         ...squares
           .slice(row * SIDE, (row + 1) * SIDE)

@@ -110,7 +110,7 @@ function render({ model, el }) {
     act(value);
   };
 
-  const figure = root(el, "tiles");
+  const figure = root(el, "tiles", model);
   const time = slider("tiles read", { min: 0, max: tilesOf(TOKENS), step: 1 }, still(go), (step) => `${step} of ${end()}`);
   const row = slider(
     "query",

@@ -29,7 +29,7 @@ export function createWords({ words, roles, classes, choose, swap }) {
       { class: "word" },
       html("label", {}, input, text),
       weight,
-      ...(select ? [html("span", { class: "swap" }, "▾", select)] : []),
+      ...(select ? [html("span", { class: "swap hand" }, "▾", select)] : []),
     );
     return { cell, input, text, weight, select };
   });

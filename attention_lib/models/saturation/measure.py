@@ -3,9 +3,12 @@
 Every function draws from the generator that it is given.
 """
 
+import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +18,12 @@ from ...shapes import Array, ShapeError, check_array, check_count
 
 # Numbers drawn at a time: more would not stay in the processor's cache.
 CHUNK = 2**20
+# The medians of the live figure "why divide by sqrt(d_k)", and what they are of: 1,000 queries with 16 keys each.
+MEDIANS = Path(__file__).parent / "weights" / "saturation.json"
+KEYS, DRAWS = 16, 1000
+WIDTHS = tuple(2**i for i in range(13))
+# What is measured, by its names in the figure and in `Draws`.
+KINDS = {"largest": "largest", "entropy": "entropy", "q": "d_q", "k": "d_k", "v": "d_v"}
 
 
 @dataclass(frozen=True)
@@ -230,3 +239,28 @@ def _head_width(name: str, d_model: int, heads: int) -> int:
     if check_count("d_model", d_model, least=1) % check_count("heads", heads, least=1):
         raise ValueError(f"heads must divide d_model: d_model {d_model}, heads {heads}")
     return d_model // heads
+
+
+def measure_medians(widths: Sequence[int] = WIDTHS, draws: int = DRAWS) -> dict[str, Any]:
+    """For each of KINDS the medians over `draws` random draws, one for each of `widths`.
+
+    {"draws": …, "widths": […], "scaled" and "unscaled": {kind: numbers of three digits}}.
+    """
+    result: dict[str, Any] = {"draws": draws, "widths": list(widths)}
+    for name, scaled in (("scaled", True), ("unscaled", False)):
+        found = [
+            measure_saturation(
+                d_k, scaled=scaled, rng=np.random.default_rng(d_k), keys=KEYS, draws=draws
+            ).reduce()
+            for d_k in widths
+        ]
+        result[name] = {
+            kind: [float(f"{seen[column]:.3g}") for seen in found] for kind, column in KINDS.items()
+        }
+    return result
+
+
+def stored_medians() -> dict[str, Any]:
+    """What `measure_medians` gave; `python -m attention_lib.models.saturation` measures it again, in 20 s."""
+    medians: dict[str, Any] = json.loads(MEDIANS.read_text(encoding="utf-8"))
+    return medians
