@@ -45,4 +45,3 @@ class ExploreScaling(LiveFigure):
     def state(self) -> dict[str, Any]:
         """The traits; the medians have three digits."""
         return {name: getattr(self, name) for name in ("d_k", "scaled", "draw", "medians")}
-

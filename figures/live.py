@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import anywidget
-from ipywidgets import CallbackDispatcher
+from ipywidgets import CallbackDispatcher  # type: ignore[import-untyped]
 
 from attention_lib.models import stored_files
 
@@ -173,7 +173,7 @@ def close_earlier(figure: LiveFigure) -> None:
     """Close what earlier runs of this cell showed: their places on the page are gone."""
     from IPython.core.getipython import get_ipython
 
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    shell: Any = get_ipython()
     parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
     cell, run = parent.get("metadata", {}).get("cellId"), parent.get("header", {}).get("msg_id")
     if cell is None:
@@ -203,8 +203,7 @@ def page_of(stored: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(', '.join(names))}</title>"
         "<style>:root{color-scheme:light dark}body{margin:1rem}</style>"
-        f"{stored}<script>globalThis.liveFigures = {{modules: {{}}, weights: {{}}}};
-{laid}</script>"
+        f"{stored}<script>globalThis.liveFigures = {{modules: {{}}, weights: {{}}}};\n{laid}</script>"
         f"<script>{mount}</script></html>\n"
     )
 

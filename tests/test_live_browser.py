@@ -262,7 +262,7 @@ def test_opened_again_without_its_kernel(
     pictures = opened.locator(".explore img")
     pictures.nth(1).wait_for()
     assert pictures.count() == 2
-    assert pictures.first.evaluate("image => image.complete && image.naturalWidth") == 760
+    assert pictures.first.evaluate("image => image.complete && image.naturalWidth") > 600
     assert "“it” looks" in (pictures.first.get_attribute("alt") or "")
     assert opened.get_by_text("Run this cell").count() == 2
     failed = opened.get_by_text("Error displaying widget")

@@ -10,21 +10,13 @@ import numpy as np
 import pytest
 
 from attention_lib import attention_gradient
-from figures.explore_scaling import (
-    DRAWS,
-    KINDS,
-    WIDTHS,
-    ExploreScaling,
-    draw_vectors,
-    measure,
-    measure_medians,
-    normals,
-    stored_medians,
-)
+from attention_lib.saturation import DRAWS, KINDS, WIDTHS, measure_medians, stored_medians
+from figures.explore_scaling import ExploreScaling
 from figures.live import page
 
 from . import live_helpers
 from .live_helpers import data, node
+from .live_reference import Measured, draw_vectors, measure, normals
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,19 +121,6 @@ def test_the_medians_tell_the_story() -> None:
     assert medians["unscaled"]["q"][WIDTHS.index(16)] > medians["scaled"]["q"][WIDTHS.index(16)]
 
 
-def test_at_rest_it_shows_the_library_s_numbers() -> None:
-    figure = ExploreScaling()
-    on, off = figure.measured()
-    assert f"largest weight is {off.largest:.2f}" in figure.summary()
-    assert f"{on.largest:.2f} and {on.entropy:.2f} nats" in figure.summary()
-    svg = figure.resting_svg()
-    assert f">{off.largest:.2f}</text>" in svg
-    assert svg.count("<rect") == 1 + 16
-    assert f"<desc>{figure.summary()}</desc>" in svg
-    scaled = ExploreScaling(512, scaled=True)
-    assert f">{scaled.measured()[0].largest:.2f}</text>" in scaled.resting_svg()
-
-
 def test_what_a_notebook_stores() -> None:
     live_helpers.check_stored(ExploreScaling(), ExploreScaling())
 
@@ -161,6 +140,12 @@ def test_it_refuses_what_is_not_there() -> None:
         ExploreScaling(draw=1000)
 
 
+def measured(figure: ExploreScaling) -> tuple[Measured, Measured]:
+    """What the library computes for the draw on show, with the scale and without."""
+    vectors = draw_vectors(figure.draw)
+    return measure(vectors, figure.d_k, True), measure(vectors, figure.d_k, False)
+
+
 @pytest.fixture(scope="module")
 def notebook(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     pytest.importorskip("jupyterlab")
@@ -173,7 +158,7 @@ def notebook(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.mark.needs("chromium")
 def test_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     figure = notebook.locator(".live-scaling")
-    expected = ExploreScaling().measured()[1]
+    expected = measured(ExploreScaling())[1]
     assert [data(figure, name) for name in ("width", "scaled")] == ["128", "false"]
     assert float(data(figure, "gradient")) == pytest.approx(expected.q, rel=1e-3)
     slider = figure.get_by_role("slider", name="d_k")
@@ -182,18 +167,18 @@ def test_by_keyboard_in_jupyterlab(notebook: Page) -> None:
         notebook.keyboard.press("ArrowRight")
     assert data(figure, "width") == "512"
     assert slider.get_attribute("aria-valuetext") == "512"
-    off = ExploreScaling(512).measured()[1]
+    off = measured(ExploreScaling(512))[1]
     assert float(data(figure, "entropy")) == pytest.approx(off.entropy, abs=1e-4)
     assert "Without the scale, at d_k 512 one key takes" in figure.locator(".says").inner_text()
     figure.get_by_role("radio", name="no").focus()
     notebook.keyboard.press("ArrowLeft")
-    on = ExploreScaling(512, scaled=True).measured()[0]
+    on = measured(ExploreScaling(512, scaled=True))[0]
     assert data(figure, "scaled") == "true"
     assert float(data(figure, "largest")) == pytest.approx(on.largest, abs=1e-4)
     assert figure.locator(".says").inner_text().startswith("Divided by √512")
     figure.get_by_role("button", name="another draw").focus()
     notebook.keyboard.press("Enter")
-    other = ExploreScaling(512, draw=67).measured()[0]
+    other = measured(ExploreScaling(512, draw=67))[0]
     assert float(data(figure, "gradient")) == pytest.approx(other.q, rel=1e-3)
     assert figure.get_by_role("slider", name="d_k").input_value() == "9"
     assert "of 16 weights" in (figure.locator(".columns").get_attribute("aria-label") or "")

@@ -1,45 +1,32 @@
-/** @file Live figure "the two machines step by step": a recurrent network beside self-attention, steps and work counted. */
+/** @file Live figure "the two machines step by step": a recurrent network beside self-attention, their steps counted. */
 
-import { CHART_STYLE, createChart } from "./chart.js";
 import { html, root, set, slider, svg, watch } from "./dom.js";
 import { createPlayer } from "./player.js";
 
-const TRAITS = ["tokens", "d", "step"];
-const WIDE = [64, 128, 256, 512, 1024];
+const TRAITS = ["tokens", "step"];
 const MOST = 32; // tokens
-const FAR = 4096; // tokens at the end of the chart's axis
 const PACE = 450; // ms a step
-const count = (number) => number.toLocaleString("en");
 
 /**
- * Table 1 of Vaswani et al. 2017 for one layer, in exact counts as `attention_lib.cost.layers` makes them: multiply-adds,
- * operations that wait for one another, and links from the first token to the last.
- * @param {number} n tokens @param {number} d width
+ * Table 1 of Vaswani et al. 2017 for one layer: operations that wait for one another, and links from the first
+ * token to the last, as `attention_lib.cost` counts them.
+ * @param {number} n tokens
  */
-export function cost(n, d) {
-  return {
-    recurrent: { work: 2 * n * d * d, steps: n, path: n - 1 },
-    attention: { work: 2 * n * n * d, steps: 2, path: 1 },
-  };
+export function cost(n) {
+  return { recurrent: { steps: n, path: n - 1 }, attention: { steps: 2, path: 1 } };
 }
 
 /** What each machine does in one of its steps. */
 export function doing(name, n, step) {
   if (step === 0) return "not begun";
-  if (step >= cost(n, 1)[name].steps) return "done";
+  if (step >= cost(n)[name].steps) return "done";
   return name === "attention" ? "scores" : `state ${step}`;
 }
 
 /** What the picture shows, in words. */
-export function describe({ tokens, d, step }) {
-  const { recurrent, attention } = cost(tokens, d);
+export function describe({ tokens, step }) {
+  const { recurrent, attention } = cost(tokens);
   const paths = `From token 1 to token ${tokens}: ${recurrent.path} ${recurrent.path === 1 ? "link" : "links"} against 1.`;
-  const ratio = Math.max(recurrent.work, attention.work) / Math.min(recurrent.work, attention.work);
-  const times = ratio.toFixed(ratio < 10 ? 1 : 0).replace(".0", "");
-  const work =
-    ratio === 1
-      ? `At n = d = ${d} attention’s scores and sums take the same work.`
-      : `In a layer ${count(d)} wide, attention’s scores and sums take ${times} times ${tokens < d ? "less" : "more"} work.`;
   const [slow, fast] = [recurrent, attention].map(({ steps }) => Math.max(0, steps - step));
   const state =
     step === 0
@@ -47,7 +34,7 @@ export function describe({ tokens, d, step }) {
       : slow === 0
         ? `Attention was done after ${attention.steps} steps, the recurrent network after ${recurrent.steps}.`
         : `After step ${step}, attention ${fast ? `has ${fast} of ${attention.steps} steps left` : "is done"}, the recurrent network has ${slow} of ${recurrent.steps}${fast ? "" : " steps left"}.`;
-  return `${state} ${paths} ${work}`;
+  return `${state} ${paths}`;
 }
 
 const BOX = { width: 340, height: 130, left: 18, right: 322, top: 14, bottom: 98 };
@@ -123,7 +110,7 @@ function render({ model, el }) {
     for (const [name, value] of Object.entries(changes)) model.set(name, value);
     model.save_changes();
   };
-  const end = () => cost(get("tokens"), 1).recurrent.steps;
+  const end = () => cost(get("tokens")).recurrent.steps;
   const player = createPlayer({
     get: () => get("step"),
     end,
@@ -143,29 +130,15 @@ function render({ model, el }) {
     (n) => change({ tokens: n, step: Math.min(get("step"), n) }),
     String,
   );
-  const select = html(
-    "select",
-    { onchange: ({ target }) => change({ d: Number(target.value) }) },
-    ...WIDE.map((d) => html("option", { value: d }, count(d))),
-  );
   const machines = { recurrent: createMachine("recurrent"), attention: createMachine("attention") };
   const counters = { recurrent: createCounter(), attention: createCounter() };
-  const power = (p) => [10 ** p, `10${[...String(p)].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`];
-  const lengths = [2, 8, 32, 128, 512, 2048];
-  const chart = createChart({
-    x: { low: 2, high: FAR, log: true, ticks: lengths.map((n) => [n, count(n)]) },
-    y: { low: 1e2, high: 1e11, log: true, ticks: [2, 5, 8, 11].map(power) },
-    height: 176,
-    curves: ["of-recurrent", "of-attention"],
-  });
-  const works = html("p", { class: "works" }, html("span"), html("span"), html("span"));
   const says = html("p", { class: "says", role: "status", "aria-live": "polite" });
   const titles = {
     recurrent: "Recurrent network: one cell after another",
     attention: "Self-attention: all pairs at once",
   };
   figure.append(
-    html("style", {}, CHART_STYLE + STYLE),
+    html("style", {}, STYLE),
     html(
       "div",
       { class: "controls" },
@@ -187,53 +160,23 @@ function render({ model, el }) {
     ),
     says,
     html(
-      "div",
-      { class: "halves work" },
-      html("section", {}, html("p", { class: "heading" }, "Multiply-adds against n"), chart.node),
-      html(
-        "section",
-        {},
-        html("p", { class: "heading" }, "Multiply-adds of one layer"),
-        html("label", { class: "wide" }, html("span", {}, "width d"), select),
-        works,
-      ),
-    ),
-    html(
       "p",
       { class: "hint" },
-      "Broad lines: the path from the first token to the last. The counts are those of Table 1 in Vaswani et al. 2017 in exact multiply-adds, hence the 2. Attention’s four projections, which the table leaves out, add 4·n·d² in parallel.",
+      "Broad lines: the path from the first token to the last.",
     ),
   );
 
   function update() {
-    const [n, d, step] = TRAITS.map(get);
-    const costs = cost(n, d);
-    const text = describe({ tokens: n, d, step });
+    const [n, step] = TRAITS.map(get);
+    const costs = cost(n);
+    const text = describe({ tokens: n, step });
     for (const name of Object.keys(machines)) {
       machines[name].draw(n, step, `${titles[name]}. ${text}`);
       counters[name].draw(step, costs[name], doing(name, n, step));
     }
-    const line = (name) => [2, FAR].map((length) => [length, cost(length, d)[name].work]);
-    chart.draw({
-      curves: [line("recurrent"), line("attention")],
-      mark: d,
-      note: `n = d = ${count(d)}`,
-      dots: Object.keys(machines).map((name) => ({ x: n, y: costs[name].work, class: `of-${name}` })),
-      names: Object.keys(machines).map((name) => ({
-        y: cost(FAR, d)[name].work,
-        text: name === "recurrent" ? "n·d²" : "n²·d",
-        class: `of-${name}`,
-      })),
-      label: `Multiply-adds of one layer against the number of tokens; the lines cross at n = d = ${d}. ${text}`,
-    });
-    const [one, two, three] = works.children;
-    set(one, { text: `recurrent: 2·n·d² = ${count(costs.recurrent.work)}`, class: "of-recurrent" });
-    set(two, { text: `attention, scores and sums: 2·n²·d = ${count(costs.attention.work)}`, class: "of-attention" });
-    set(three, { text: `Scores and sums are cheaper below n = d. Attention’s four projections, 4·n·d², come on top.` });
     tokens.show(n);
-    select.value = String(d);
     set(says, { text });
-    Object.assign(figure.dataset, { tokens: n, d, step });
+    Object.assign(figure.dataset, { tokens: n, step });
   }
 
   const unwatch = watch(model, TRAITS, update);
@@ -264,10 +207,7 @@ const STYLE = `
 .live-machines .machine .cell.now { stroke: var(--ink); stroke-width: 2.5 }
 .live-machines .counts { display: flex; flex-wrap: wrap; gap: .2rem 1.5rem; font-size: .9375rem; color: var(--quiet) }
 .live-machines .counts output { font-weight: 600 }
-.live-machines .wide { display: inline-flex; gap: .6rem; align-items: center; font-size: .875rem; color: var(--quiet) }
-.live-machines .works { display: grid; gap: .3rem; margin-top: .7rem; font-variant-numeric: tabular-nums }
 .live-machines .hint { margin-top: .75rem }
-.live-machines .works [class] { color: var(--c); font-weight: 600 }
 @container (max-width: 620px) { .live-machines .halves { grid-template-columns: minmax(0, 1fr) } }
 `;
 
