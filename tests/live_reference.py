@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from attention_lib import attention, attention_gradient
-from attention_lib.saturation import KEYS, WIDTHS, entropy
+from attention_lib.models.saturation.measure import KEYS, WIDTHS, entropy
 from figures.explore_tiles import SEED, SIDE, TOKENS
 
 VALUE_WIDTH = 16

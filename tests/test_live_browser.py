@@ -239,7 +239,7 @@ def test_no_error_in_the_console(notebook: Page, errors: list[str]) -> None:
 @pytest.fixture(scope="module")
 def saved(notebook: Page, lab: live_helpers.Lab) -> str:
     """What JupyterLab stored of the notebook."""
-    notebook.locator(".live-plane").wait_for()
+    notebook.wait_for_function("document.querySelectorAll('.explore img').length === 2")
     notebook.keyboard.press("Control+s")
     notebook.wait_for_function("!document.querySelector('.jp-mod-dirty')")
     return (lab.folder / "live.ipynb").read_text(encoding="utf-8")

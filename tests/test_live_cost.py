@@ -262,7 +262,8 @@ def test_bill_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     assert data(figure, "total") == str(bill.total)
     head, scores, *_, together = rows(notebook)
     assert head[1:] == ["3,072", "6,144", "times"]
-    assert scores[1:3] == [f"{cost.scores / 1e12:.3g}{HARD_SPACE}T" for cost in (bill, twice)]
+    assert scores[1:3] == [f"618{HARD_SPACE}G", f"2.47{HARD_SPACE}T"]
+    assert [f"{cost.scores:.2e}" for cost in (bill, twice)] == ["6.18e+11", "2.47e+12"]
     assert scores[3] == f"×{HARD_SPACE}4"
     assert together[3] == f"×{HARD_SPACE}{twice.total / bill.total:.2f}"
     words = figure.locator(".word").all_text_contents()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import figures
-from attention_lib.encoder import Encoder
+from attention_lib.models.encoder import Encoder
 from figures import rest
 from figures.live import RUN, LiveFigure, add_picture
 

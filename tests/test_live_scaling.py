@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from attention_lib import attention_gradient
-from attention_lib.saturation import DRAWS, KINDS, WIDTHS, measure_medians, stored_medians
+from attention_lib.models.saturation.measure import (
+    DRAWS,
+    KINDS,
+    WIDTHS,
+    measure_medians,
+    stored_medians,
+)
 from figures.explore_scaling import ExploreScaling
 from figures.live import page
 
