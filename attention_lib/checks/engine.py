@@ -75,12 +75,14 @@ class Diagnosis:
     """What was found out about an answer.
 
     ok: every output is right. settings: the wrong setting of each knob that explains the outputs.
-    advice: sentences for the learner.
+    advice: sentences for the learner. kind: "right", "known" (the settings explain it), "values",
+    "shape" (or the number or dtype of the arrays), or "blank" where there is no output.
     """
 
     ok: bool
     settings: dict[str, str] = field(default_factory=dict)
     advice: str = ""
+    kind: str = "right"
 
 
 def diagnose(
@@ -99,7 +101,7 @@ def diagnose(
     """
     cases = list(zip(inputs, outputs, strict=True))
     if all(output is None for output in outputs):
-        return Diagnosis(ok=False, advice="There is no output.")
+        return Diagnosis(False, {}, "There is no output.", "blank")
     with np.errstate(all="ignore"):
         rights = rights or [exercise.reference(*case) for case in inputs]
         fits = [
@@ -112,12 +114,13 @@ def diagnose(
         settings, reached = _explain(exercise, cases, wrong)
         advice = _advice(exercise, settings)
         if reached == len(cases):
-            return Diagnosis(False, settings, advice)
+            return Diagnosis(False, settings, advice, "known")
         if settings:
             scope = "In case 1" if wrong == 1 else f"Up to case {wrong}"
             rest = _rest(exercise, settings, cases, reached, troubles or [""] * len(cases))
-            return Diagnosis(False, settings, f"{scope} of {len(cases)}: {advice} {rest}")
-        return Diagnosis(False, {}, _fault(exercise, cases, wrong, rights[wrong - 1]))
+            return Diagnosis(False, settings, f"{scope} of {len(cases)}: {advice} {rest}", "known")
+        kind, advice = _fault(exercise, cases, wrong, rights[wrong - 1])
+        return Diagnosis(False, {}, advice, kind)
 
 
 def _explain(
@@ -209,15 +212,16 @@ def _advice(exercise: Exercise, settings: Mapping[str, str]) -> str:
 
 def _fault(
     exercise: Exercise, cases: Sequence[tuple[Case, Output | None]], wrong: int, right: Output
-) -> str:
-    """What can be seen in case `wrong` (from 1) of an answer that no known mistake explains."""
+) -> tuple[str, str]:
+    """What can be seen in case `wrong` (from 1) of an answer that no known mistake explains: its kind,
+    and sentences."""
     case, output = cases[wrong - 1]
     where = f"in case {wrong} of {len(cases)}: {exercise.shapes(case)}."
     if output is None:
-        return f"There is no output {where}"
+        return "blank", f"There is no output {where}"
     found, expected = parts(output), parts(right)
     if len(found) != len(expected):
-        return f"The result has {len(found)} parts, expected {len(expected)}, {where}"
+        return "shape", f"The result has {len(found)} parts, expected {len(expected)}, {where}"
     names = [f"The array {name}" for name in exercise.returns] or ["The result"]
     what, one, other = next(
         triple
@@ -227,15 +231,15 @@ def _fault(
     if exercise.explain is not None and one.shape == other.shape and one.dtype.kind == "f":
         explained = exercise.explain(case, one)
         if explained:
-            return f"{explained} This is seen {where}"
-    return _difference(what, one, other, where)
+            return "values", f"{explained} This is seen {where}"
+    if one.shape != other.shape:
+        return "shape", f"{what} has shape {one.shape}, expected {other.shape}, {where}"
+    if one.dtype.kind != other.dtype.kind:
+        return "shape", f"{what} holds {one.dtype}, expected {other.dtype}, {where}"
+    return "values", _difference(what, one, other, where)
 
 
 def _difference(what: str, found: Array, expected: Array, where: str) -> str:
-    if found.shape != expected.shape:
-        return f"{what} has shape {found.shape}, expected {expected.shape}, {where}"
-    if found.dtype.kind != expected.dtype.kind:
-        return f"{what} holds {found.dtype}, expected {expected.dtype}, {where}"
     if found.dtype.kind == "b":
         wrong = np.count_nonzero(found != expected)
         return f"{what} is wrong in {wrong} of {found.size} entries {where}"
