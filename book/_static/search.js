@@ -37,14 +37,10 @@
     target.searchParams.set("found", [...marked(excerpt)].join(" "));
     return target;
   };
-  /* The sections in which most of the words of a wording stand, be it within another word. */
-  const best = (parts, wording) => {
-    const words = wording.match(/\w+/g) ?? [];
-    const counts = parts.map(({ excerpt }) => {
-      const within = [...marked(excerpt)].join(" ");
-      return words.filter((word) => within.includes(word.replace(/s$/, ""))).length;
-    });
-    return parts.filter((part, i) => counts[i] === Math.max(...counts));
+  /* How many words of a wording stand in an excerpt, be it within another word or with another ending. */
+  const score = (wording, { excerpt }) => {
+    const within = [...marked(excerpt)].join(" ");
+    return (wording.match(/\w+/g) ?? []).filter((word) => within.includes(word.slice(0, Math.max(4, word.length - 3)))).length;
   };
   const section = ({ url, title, excerpt }) =>
     make("li", {}, make("a", { href: place(url, excerpt), textContent: title }), make("p", { innerHTML: excerpt }));
@@ -70,7 +66,9 @@
     for (const wording of wordings())
       for (const result of (await pagefind.search(wording)).results) {
         const data = await result.data();
-        const parts = best(data.sub_results.filter((part) => part.anchor), wording);
+        const most = Math.max(...[data, ...data.sub_results].map((part) => score(wording, part)));
+        if (!most) continue; // nothing but the first letters of what was asked for
+        const parts = data.sub_results.filter((part) => part.anchor && score(wording, part) === most);
         const page = found.get(data.url);
         if (!page) found.set(data.url, { ...data, parts });
         else page.parts.push(...parts.filter(({ url }) => page.parts.every((known) => known.url !== url)));
