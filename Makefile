@@ -15,13 +15,6 @@ find_python = $(shell for python in python3 python3.14 python3.13 python3.12 pyt
 	echo $$python && break; done)
 
 comma := ,
-empty :=
-space := $(empty) $(empty)
-more := $(if $(strip $(EXTRAS)),$(comma)$(subst $(space),$(comma),$(strip $(EXTRAS))))
-study := $(VENV)/.installed-study$(more)
-tested := $(VENV)/.installed-study,test,book,teach$(more)
-taught := $(VENV)/.installed-study,teach$(more)
-built := $(VENV)/.installed-study,book$(more)
 site := book/_build/html
 py := $(VENV)/bin/python
 # Two runs on one machine agree, and so do two machines, when one thread does the sums.
@@ -39,12 +32,14 @@ help:  ## show this text
 	@echo 'The first lab, book or test makes the folder $(VENV) and installs what it needs there: some minutes'
 	@echo 'and some gigabytes. Later ones start at once. Options: PYTHON=python3.12 EXTRAS=... ARGS="..."'
 
-lab: $(study)  ## open the book in JupyterLab (installs it first)
+lab: $(py)  ## open the book in JupyterLab (installs it first)
+	$(call install,study)
 	@$(py) -m jupyter trust chapters/*.ipynb >/dev/null  # else JupyterLab hides stored figures
 	@echo 'JupyterLab opens on chapters/00_start_here.ipynb. To end it, press Ctrl-C here.'
 	$(py) -m jupyterlab --LabApp.default_url=/lab/tree/chapters/00_start_here.ipynb $(ARGS)
 
-book: $(built)  ## build the site into book/_build/html, from the stored outputs (and print it to PDF)
+book: $(py)  ## build the site into book/_build/html, from the stored outputs (and print it to PDF)
+	$(call install,study book)
 	rm -rf $(site)
 	$(alone) $(py) -m sphinx -EW --keep-going -q -d book/_build/doctrees -b html book $(site) $(ARGS)
 	@$(py) -m book.printing $(site)
@@ -53,24 +48,29 @@ book: $(built)  ## build the site into book/_build/html, from the stored outputs
 read: book  ## build the site and serve it on this machine
 	@$(py) -m book.serve $(site)
 
-teach: $(taught)  ## install what the assignments need, and list their commands
+teach: $(py)  ## install what the assignments need, and list their commands
+	$(call install,study teach)
 	@$(py) -m assignments --help
 
-test: $(tested)  ## run every check: style, types, tests, each chapter (about ten minutes)
+test: $(py)  ## run every check: style, types, tests, each chapter (about ten minutes)
+	$(call install,study test book teach)
 	@mkdir -p build
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	$(py) -m mypy
 	$(alone) $(py) -m pytest --junitxml=build/junit.xml $(ARGS)
 
-test-slow: $(tested)  ## remake the weights, run the chapters on other CPU features
+test-slow: $(py)  ## remake the weights, run the chapters on other CPU features
+	$(call install,study test book teach)
 	@mkdir -p build
 	$(alone) $(py) -m pytest -m slow --junitxml=build/junit-slow.xml $(ARGS)
 
-notebooks: $(tested)  ## rerun every chapter and store its outputs (ARGS="--measure" times anew)
+notebooks: $(py)  ## rerun every chapter and store its outputs (ARGS="--measure" times anew)
+	$(call install,study test book teach)
 	$(alone) $(py) -m tests.notebooks $(ARGS)
 
-bench: $(tested)  ## run the benchmarks
+bench: $(py)  ## run the benchmarks
+	$(call install,study test book teach)
 	$(alone) $(py) -m benchmarks $(ARGS)
 
 clean:  ## remove caches and reports (not the environment)
@@ -91,11 +91,24 @@ $(py):
 	@echo 'Making the environment $(VENV) with $(PYTHON).'
 	@'$(PYTHON)' -m venv '$(VENV)'
 
-# One stamp per set of extras; made anew when the ranges, the pins or the Python change.
-$(VENV)/.installed-%: pyproject.toml constraints.txt $(py)
-	@echo 'Installing what the book needs into $(VENV) [$*]: some minutes the first time.'
-	@$(py) -m pip --version >/dev/null 2>&1 || $(py) -m ensurepip --upgrade >/dev/null
-	$(py) -m pip install --disable-pip-version-check -e '.[$*]' -c constraints.txt
-	@$(py) -m jupyter labextension disable --level=sys_prefix \
-		'@jupyterlab/apputils-extension:announcements' >/dev/null 2>&1
-	@touch '$@'
+# Installs what is missing of the extras named here and in EXTRAS, in one go. Each has its stamp; when the ranges, the pins or the Python
+# are newer, it is missing again.
+define install
+@missing=; \
+for extra in $(1) $(subst $(comma), ,$(EXTRAS)); do \
+	stamp='$(VENV)/.installed-'$$extra; \
+	for newer in pyproject.toml constraints.txt '$(py)'; do \
+		test -e "$$stamp" && ! test "$$newer" -nt "$$stamp" || { missing=$$missing,$$extra; break; }; \
+	done; \
+done; \
+missing=$${missing#,}; \
+if test -n "$$missing"; then \
+	set -e; \
+	echo "Installing what the book needs into $(VENV) [$$missing]: some minutes the first time."; \
+	$(py) -m pip --version >/dev/null 2>&1 || $(py) -m ensurepip --upgrade >/dev/null; \
+	$(py) -m pip install --disable-pip-version-check -e ".[$$missing]" -c constraints.txt; \
+	$(py) -m jupyter labextension disable --level=sys_prefix \
+		'@jupyterlab/apputils-extension:announcements' >/dev/null 2>&1; \
+	for extra in $$(echo "$$missing" | tr , ' '); do touch '$(VENV)/.installed-'$$extra; done; \
+fi
+endef

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.notebooks import CELL_LIMIT, ROOT, kernel_environment
+from tests.notebooks import CELL_LIMIT, GUARD, ROOT, kernel_environment
 
-# IPython runs this in the kernel before the first cell.
+# What the kernel says of itself before the first cell.
 PROBE = """
 def _probe():
     import json, os
@@ -57,39 +57,28 @@ class Result:
 def validate(
     paths: Sequence[Path],
     *,
-    cell_limit: float = CELL_LIMIT,
-    limit: float = 600.0,
+    limit: float = CELL_LIMIT,
+    guard: float = GUARD,
     environment: Mapping[str, str] | None = None,
     probe: bool = False,
 ) -> Result:
-    """Compare notebooks of one folder strictly with what they store.
+    """Compare notebooks of one folder strictly with what they store, by the command of CONTRIBUTING.md.
 
-    `cell_limit` and `limit` are in seconds, for one cell and for the whole run, which is ended
-    then. `environment` adds to the kernels' variables. With `probe`, `Result.kernel` tells which
-    CPU features the kernel uses.
+    A cell has `limit` seconds of CPU time, and `guard` on the clock. `environment` adds to the
+    kernels' variables. With `probe`, `Result.kernel` tells which CPU features the kernel uses.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="nbval-") as folder,
-        kernel_environment(**(environment or {})) as variables,
-    ):
+    with tempfile.TemporaryDirectory(prefix="nbval-") as folder:
         report, found = Path(folder, "report.xml"), Path(folder, "probe.json")
-        if probe:
-            startup = Path(variables["IPYTHONDIR"], "profile_default", "startup")
-            startup.mkdir(parents=True)
-            (startup / "00-probe.py").write_text(PROBE, encoding="utf-8")
-            variables["BOOK_PROBE"] = str(found)
         command = [
-            *(sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider"),
-            *("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(paths[0].parent)),
-            # After a cell that hung, nbval expects the rest to fail; it may well pass.
-            *("-o", "addopts=", "-o", "xfail_strict=false"),
-            *("--nbval", "--nbval-current-env", f"--nbval-cell-timeout={cell_limit}"),
+            *(sys.executable, "-m", "pytest", "--nbval", *map(str, paths)),
             *("--nbval-sanitize-with", str(ROOT / "tests" / "nbval.cfg")),
-            f"--junitxml={report}",
-            *map(str, paths),
+            *("-q", "--color=no", "-p", "no:cacheprovider", f"--junitxml={report}"),
+            *("--rootdir", str(paths[0].parent), f"--nbval-cell-timeout={guard}"),
         ]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        output = run_within(command, variables, limit)
+        with kernel_environment(limit, PROBE if probe else "", **environment or {}) as variables:
+            variables["BOOK_PROBE"] = str(found)
+            output = run_within(command, variables, 2 * GUARD)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cases = list(ET.parse(report).iter("testcase")) if report.exists() else []
         kernel = json.loads(found.read_text(encoding="utf-8")) if found.exists() else {}
@@ -111,6 +100,7 @@ def run_within(command: Sequence[str], environment: Mapping[str, str], limit: fl
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        cwd=ROOT,
         text=True,
         start_new_session=True,
     ) as process:

@@ -34,7 +34,31 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = ROOT / "chapters"
-CELL_LIMIT = 120.0
+CELL_LIMIT = 120.0  # seconds of CPU time for a cell
+GUARD = 1800.0  # seconds on the clock, for a cell that waits and does not end
+
+# IPython runs this in the kernel before the first cell: CPU time has a limit that no busy machine brings nearer. A new process of a cell
+# inherits it and is ended by it.
+LIMIT = """
+def _limit(seconds):
+    try:
+        import resource, signal, time
+    except ImportError:  # Windows
+        return
+
+    def begin(*_):
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds + 1), most))
+
+    def end(*_):
+        raise TimeoutError(f"the cell took more than {seconds:g} s of CPU time")
+
+    signal.signal(signal.SIGXCPU, end)
+    get_ipython().events.register("pre_run_cell", begin)
+
+_limit(float(SECONDS))
+del _limit
+"""
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 CLOCK = "nbval-ignore-output"
@@ -83,32 +107,32 @@ def write(path: Path, nb: NotebookNode) -> bool:
 
 
 @contextlib.contextmanager
-def kernel_environment(**extra: str) -> Iterator[dict[str, str]]:
+def kernel_environment(
+    limit: float = CELL_LIMIT, probe: str = "", **extra: str
+) -> Iterator[dict[str, str]]:
     """The environment of a kernel for a run that is stored or compared.
 
-    No progress bars (their rate would differ on each run), one thread, and IPython's own settings
-    instead of the user's. `extra` adds variables or replaces them.
+    One thread, and IPython's own settings instead of the user's. A cell has `limit` seconds of CPU time; `probe` is run before the first.
+    `extra` adds variables or replaces them.
     """
     with tempfile.TemporaryDirectory(prefix="ipython-") as profile:
-        yield {
-            **os.environ,
-            "TQDM_DISABLE": "1",
-            "OMP_NUM_THREADS": "1",
-            "IPYTHONDIR": profile,
-            **extra,
-        }
+        startup = Path(profile, "profile_default", "startup")
+        startup.mkdir(parents=True)
+        first = LIMIT.replace("SECONDS", repr(limit)) + probe
+        (startup / "00-first.py").write_text(first, encoding="utf-8")
+        yield {**os.environ, "OMP_NUM_THREADS": "1", "IPYTHONDIR": profile, **extra}
 
 
 def run(
     path: Path,
     *,
-    timeout: float = CELL_LIMIT,
+    limit: float = CELL_LIMIT,
     twice: bool = False,
     progress: Callable[[], object] = lambda: None,
 ) -> NotebookNode:
     """Execute a notebook in a fresh kernel, in its own folder, and return it with its new outputs.
 
-    `timeout` is in seconds, per cell. `twice` runs each code cell two times in a row, as an
+    `limit` is in seconds of CPU time, per cell. `twice` runs each code cell two times in a row, as an
     impatient reader does. `progress` is called after each cell. Raises NotebookError when a cell
     raises, does not end in time, or ends the kernel.
     """
@@ -125,7 +149,7 @@ def run(
 
     client = NotebookClient(
         nb,
-        timeout=timeout,
+        timeout=GUARD,
         kernel_name=KERNEL["name"],
         store_widget_state=False,
         record_timing=False,
@@ -135,10 +159,11 @@ def run(
         on_cell_executed=lambda **_: progress(),
     )
     try:
-        with kernel_environment() as environment:
+        # No progress bars: their rates would differ on each run.
+        with kernel_environment(limit, TQDM_DISABLE="1") as environment:
             client.execute(env=environment)
     except CellTimeoutError as error:
-        raise NotebookError(f"{place(path, nb, at)} did not end in {timeout:g} s") from error
+        raise NotebookError(f"{place(path, nb, at)} did not end in {GUARD:g} s") from error
     except DeadKernelError as error:
         raise NotebookError(f"{place(path, nb, at)} ended the kernel") from error
     except CellExecutionError as error:
@@ -237,7 +262,7 @@ def remake(
     path: Path,
     *,
     measure: bool = False,
-    timeout: float = CELL_LIMIT,
+    limit: float = CELL_LIMIT,
     browser: Browser | None = None,
 ) -> bool:
     """Run a notebook and store it; returns whether the file changed.
@@ -248,7 +273,7 @@ def remake(
     stored = read(path)
     cells = tqdm(total=len(stored.cells), desc=path.name, unit="cell", leave=False)
     with cells:
-        nb = run(path, timeout=timeout, progress=cells.update)
+        nb = run(path, limit=limit, progress=cells.update)
     repair_ids(stored)
     repair_ids(nb)
     if not measure:
@@ -277,7 +302,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--measure", action="store_true", help=f"also store new outputs of cells tagged {CLOCK}"
     )
-    parser.add_argument("--timeout", type=float, default=CELL_LIMIT, help="seconds per cell")
+    parser.add_argument(
+        "--limit", type=float, default=CELL_LIMIT, help="seconds of CPU time for a cell"
+    )
     parser.add_argument(
         "--pictures", action="store_true", help="run nothing; draw live figures at rest anew"
     )
@@ -296,7 +323,7 @@ def remake_all(options: argparse.Namespace, browser: Browser | None) -> int:
         try:
             if not options.pictures:
                 changed = remake(
-                    path, measure=options.measure, timeout=options.timeout, browser=browser
+                    path, measure=options.measure, limit=options.limit, browser=browser
                 )
             else:
                 nb = read(path)

@@ -35,6 +35,9 @@ TAGS = {
 }
 LONG = {"exercise", "solution", "quiz"}
 LINES = 8
+GENERATOR = re.compile(
+    r"^(\w+) = .*(?:default_rng\([^()]*\)|Generator\(\)(?:\.manual_seed\(\w*\))?)$", re.MULTILINE
+)
 BYTES = 200_000
 Rule = Callable[[NotebookNode], Iterator[str]]
 
@@ -173,6 +176,20 @@ def one_import_cell(nb: NotebookNode) -> Iterator[str]:
             continue
         if position > 0 and any(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes):
             yield f"{where}: an import outside the first code cell"
+
+
+def own_generators(nb: NotebookNode) -> Iterator[str]:
+    """A cell that draws makes its Generator: so it draws the same numbers when it is run again."""
+    made: set[str] = set()
+    for where, cell in code_cells(nb):
+        own = set(GENERATOR.findall(joined(cell.source)))
+        made |= own
+        if made - own and "raises-exception" not in tags(cell):
+            nodes = list(ast.walk(tree(cell)))
+            bound = own | {node.arg for node in nodes if isinstance(node, ast.arg)}
+            names = {node.id for node in nodes if isinstance(node, ast.Name)}
+            for name in sorted(made & names - bound):
+                yield f"{where}: draws from {name}, the Generator of another cell"
 
 
 def figures_described(nb: NotebookNode) -> Iterator[str]:
@@ -316,6 +333,7 @@ RULES: tuple[Rule, ...] = (
     no_warning,
     short,
     one_import_cell,
+    own_generators,
     figures_described,
     no_machine,
     no_network,

@@ -78,6 +78,12 @@ def with_cell(*arguments: object, **options: object) -> Callable[[NotebookNode],
     return change
 
 
+def with_shared_generator(nb: NotebookNode) -> None:
+    with_cell("rng = np.random.default_rng(0)\nx = rng.normal()")(nb)
+    nb.cells[-1].id = "first"
+    with_cell("y = rng.normal()")(nb)
+
+
 def with_text(source: str) -> Callable[[NotebookNode], None]:
     """A change that adds one Markdown cell."""
 
@@ -115,6 +121,7 @@ BAD: list[tuple[rules.Rule, Callable[[NotebookNode], None], str]] = [
     (rules.one_import_cell, with_cell("if x:\n    import torch"), "cell 10: an import"),
     (rules.one_import_cell, with_cell("from numpy import exp"), "cell 10: an import"),
     (rules.one_import_cell, with_cell("for"), "cell 10: not Python"),
+    (rules.own_generators, with_shared_generator, "cell 11: draws from rng, the Generator of"),
     (rules.figures_described, showing("image/svg+xml", "<svg><path/></svg>"), "no alternative"),
     (rules.figures_described, showing("image/svg+xml", "<svg><title/></svg>"), "no alternative"),
     (rules.figures_described, showing("image/png", "iVBO"), "image/png: no alternative text"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import os
 import re
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,29 +142,58 @@ def with_project(folder: Path) -> Path:
     return folder
 
 
-def test_extras_and_stamps(tmp_path: Path) -> None:
-    """Each set of extras is installed once, and again when the pins change."""
+@pytest.fixture
+def installs(tmp_path: Path) -> Callable[..., list[str]]:
+    """Runs make where pip only notes what it is to install, and returns those notes."""
     folder = with_project(tmp_path)
-    venv = folder / "env"
-    (venv / "bin").mkdir(parents=True)
+    (folder / "env" / "bin").mkdir(parents=True)
     log = folder / "log"
-    fake(venv / "bin", "python", f'echo "$*" >>"{log}"')
+    fake(folder / "env" / "bin", "python", f'echo "$*" >>"{log}"')
 
-    def installs(*arguments: str) -> list[str]:
+    def run(*arguments: str) -> list[str]:
         log.write_text("", encoding="utf-8")
         status, said = make(*arguments, "VENV=env", folder=folder)
         assert status == 0, said
         return re.findall(r"install .*-e (\S+) -c", log.read_text(encoding="utf-8"))
 
+    return run
+
+
+def test_extras_are_installed_once_and_again_when_the_pins_change(
+    tmp_path: Path, installs: Callable[..., list[str]]
+) -> None:
     assert installs("lab", "ARGS=--no-browser") == [".[study]"]
-    assert "/lab/tree/chapters/00_start_here.ipynb --no-browser" in log.read_text("utf-8")
+    assert "00_start_here.ipynb --no-browser" in (tmp_path / "log").read_text("utf-8")
     assert installs("lab") == []
-    assert installs("test") == [".[study,test,book,teach]"]
-    assert installs("test", "notebooks", "bench") == []
-    assert installs("test", "EXTRAS=triton other") == [".[study,test,book,teach,triton,other]"]
-    later = (venv / ".installed-study,test,book,teach").stat().st_mtime + 10
-    os.utime(folder / "constraints.txt", (later, later))
-    assert installs("test") == [".[study,test,book,teach]"]
+    assert installs("test", "EXTRAS=triton other") == [".[test,book,teach,triton,other]"]
+    assert installs("test", "EXTRAS=other,more") == [".[more]"]
+    later = (tmp_path / "env" / ".installed-study").stat().st_mtime + 10
+    os.utime(tmp_path / "constraints.txt", (later, later))
+    assert installs("lab") == [".[study]"]
+
+
+NEEDS = {
+    "lab": {"study"},
+    "book": {"study", "book"},
+    "teach": {"study", "teach"},
+    "test": {"study", "test", "book", "teach"},
+}
+
+
+@pytest.mark.parametrize(("first", "then"), [*itertools.permutations(NEEDS, 2)])
+def test_what_one_command_installed_serves_the_next(
+    first: str, then: str, installs: Callable[..., list[str]]
+) -> None:
+    found = [
+        {extra for said in installs(target) for extra in said.strip(".[]").split(",")}
+        for target in (first, then)
+    ]
+    assert found == [NEEDS[first], NEEDS[then] - NEEDS[first]]
+
+
+def test_after_make_test_nothing_is_missing(installs: Callable[..., list[str]]) -> None:
+    assert len(installs("test")) == 1
+    assert installs("lab", "read", "teach", "test", "test-slow", "notebooks", "bench") == []
 
 
 def test_make_test_runs_every_check() -> None:
