@@ -19,6 +19,8 @@ from tests import (
     mutants_chapter03,
     mutants_chapter04,
     mutants_chapter05,
+    mutants_chapter06,
+    mutants_chapter07,
 )
 from tests.answers import Answer, Function, softmax
 from tests.mutants_chapter01 import attention_with, many_minus_infinity, one_in_a_line
@@ -30,6 +32,8 @@ ANSWERS: list[Answer] = [
     *mutants_chapter03.ANSWERS,
     *mutants_chapter04.ANSWERS,
     *mutants_chapter05.ANSWERS,
+    *mutants_chapter06.ANSWERS,
+    *mutants_chapter07.ANSWERS,
 ]
 EXERCISES = exercises()
 SDPA = "scaled_dot_product_attention"

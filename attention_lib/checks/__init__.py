@@ -8,7 +8,7 @@ import contextlib
 import sys
 from typing import TextIO
 
-from . import chapter01, chapter02, chapter03, chapter04, chapter05
+from . import chapter01, chapter02, chapter03, chapter04, chapter05, chapter06, chapter07
 from .engine import Diagnosis, Exercise, diagnose
 from .runner import examine
 
@@ -17,7 +17,7 @@ __all__ = ["Diagnosis", "Exercise", "check", "diagnose", "exercises"]
 
 def exercises() -> dict[str, Exercise]:
     """Every exercise of the book by its name."""
-    chapters = (chapter01, chapter02, chapter03, chapter04, chapter05)
+    chapters = (chapter01, chapter02, chapter03, chapter04, chapter05, chapter06, chapter07)
     return {exercise.name: exercise for chapter in chapters for exercise in chapter.EXERCISES}
 
 
