@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .masks import check_blocks, global_window_mask
+from .masks import check_block_shape, check_blocks, global_window_mask
 from .shapes import Mask, as_generator, check_count
 
 ROWS, COLUMNS = 128, 1024  # of the largest block
@@ -78,7 +78,8 @@ def block_sparse_blocks(
     T: int, S: int, blocks: Mask, block_size: int, causal: bool = False
 ) -> Iterator[Block]:
     """Each row of `blocks`, which has two axes here, with the keys that it may see."""
-    check_blocks(blocks, T, S, block_size)
+    check_blocks(blocks)
+    block_size = check_block_shape(blocks.shape, T, S, block_size)
     block_of_key = np.arange(S) // block_size
     for seen, i in zip(blocks, _parts(range(S - T, S), block_size), strict=True):
         keys = np.flatnonzero(seen[block_of_key])

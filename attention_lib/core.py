@@ -1,11 +1,17 @@
 """softmax and scaled dot-product attention: the heart of the library."""
 
-import math
-
 import numpy as np
 
 from .counting import multiply
-from .shapes import Array, Mask, accumulator, check_array, check_attention, check_axis
+from .shapes import (
+    Array,
+    Mask,
+    accumulator,
+    check_array,
+    check_attention,
+    check_axis,
+    scale_or_default,
+)
 from .visibility import prepare, read_values
 
 
@@ -58,7 +64,7 @@ def attention(
     Source: Vaswani et al. 2017, equation 1.
     """
     check_attention(q, k, v, mask, bias, causal, scale)
-    dtype, scale = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    dtype, scale = q.dtype, scale_or_default(scale, q.shape[-1])
     q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
     scores_TS = multiply(q * scale, k.swapaxes(-1, -2))
     if bias is not None:

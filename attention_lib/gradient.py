@@ -1,11 +1,9 @@
 """The backward pass of attention, derived by hand."""
 
-import math
-
 import numpy as np
 
 from .core import attention
-from .shapes import Array, Mask, Shape, ShapeError, check_array, check_attention
+from .shapes import Array, Mask, Shape, ShapeError, check_array, check_attention, scale_or_default
 from .visibility import prepare, read_values
 
 
@@ -37,7 +35,7 @@ def attention_gradient(
     if d_out.dtype != q.dtype:
         raise TypeError(f"d_out must have the dtype of q, {q.dtype}: found {d_out.dtype}")
     shapes, dtype = (q.shape, k.shape, v.shape), q.dtype
-    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    factor = scale_or_default(scale, q.shape[-1])
     q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
     out, W_TS = attention(
         q, k, v, mask, bias=bias, causal=causal, scale=factor, return_weights=True

@@ -5,25 +5,37 @@ opposite: there True hides. Positions are counted from the lower right corner: w
 than keys the last query is the last key, as a decoder with cached keys needs.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from .shapes import Mask, ShapeError, as_array, check_count, check_flag, describe, is_array
+from .shapes import (
+    Mask,
+    Shape,
+    ShapeError,
+    as_array,
+    check_count,
+    check_flag,
+    check_size,
+    describe,
+    is_array,
+)
 
 Align = Literal["lower-right", "upper-left"]
 
 
-def _positions(
-    T: Any, S: Any, align: Align = "lower-right"
-) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.int_]]:
-    T = check_count("T", T)
-    S = T if S is None else check_count("S", S)
+def positions(
+    T: Any, S: Any, align: Align = "lower-right", arange: Callable[[Any, Any], Any] = np.arange
+) -> tuple[Any, Any]:
+    """The positions i of the queries, (T, 1), and j of the keys, (1, S), as `arange` makes them."""
+    T = check_size("T", T)
+    S = T if S is None else check_size("S", S)
     if not isinstance(align, str) or align not in ("lower-right", "upper-left"):
         raise ValueError(f"align must be 'lower-right' or 'upper-left': found {align!r}")
     first = S - T if align == "lower-right" else 0
-    return np.arange(first, first + T)[:, None], np.arange(S)[None, :]
+    return arange(first, first + T)[:, None], arange(0, S)[None, :]
 
 
 def causal_mask(T: int, S: int | None = None, *, align: Align = "lower-right") -> Mask:
@@ -33,8 +45,9 @@ def causal_mask(T: int, S: int | None = None, *, align: Align = "lower-right") -
     last key; "upper-left" makes the first query the first key. With T > S and lower right, the first
     T - S rows see nothing. Raises ValueError for another `align` or a negative size.
     """
-    i, j = _positions(T, S, align)
-    return j <= i
+    i, j = positions(T, S, align)
+    allowed: Mask = j <= i
+    return allowed
 
 
 def sliding_window_mask(
@@ -46,11 +59,8 @@ def sliding_window_mask(
     lower right. `None` is no window. Raises ValueError for a window below 1.
     Source: Beltagy et al. 2020, section 3.1.
     """
-    i, j = _positions(T, S)
-    near = np.ones(np.broadcast_shapes(i.shape, j.shape), dtype=bool)
-    if window is not None:
-        near = abs(i - j) < check_count("window", window, least=1)
-    return near & (j <= i) if check_flag("causal", causal) else near
+    allowed: Mask = sees_near(*positions(T, S), window, causal)
+    return allowed
 
 
 def strided_mask(T: int, stride: int, S: int | None = None) -> Mask:
@@ -59,9 +69,8 @@ def strided_mask(T: int, stride: int, S: int | None = None) -> Mask:
     True where j <= i and either i - j < stride or stride divides i - j. i is counted from the lower
     right. Raises ValueError for a stride below 1. Source: Child et al. 2019, section 4.2, "strided".
     """
-    i, j = _positions(T, S)
-    stride = min(check_count("stride", stride, least=1), i.size + j.size + 1)
-    return (j <= i) & ((i - j < stride) | ((i - j) % stride == 0))
+    allowed: Mask = sees_strided(*positions(T, S), stride)
+    return allowed
 
 
 def global_window_mask(
@@ -74,12 +83,8 @@ def global_window_mask(
     right. Raises ValueError for a window below 1 or a number of tokens below 0.
     Source: Beltagy et al. 2020, section 3.1.
     """
-    i, j = _positions(T, S)
-    tokens = check_count("global_tokens", global_tokens)
-    wide = (
-        (j < tokens) | ((i >= 0) & (i < tokens)) | sliding_window_mask(T, window, S, causal=False)
-    )
-    return wide & (j <= i) if check_flag("causal", causal) else wide
+    allowed: Mask = sees_global(*positions(T, S), window, global_tokens, causal)
+    return allowed
 
 
 def block_mask(
@@ -91,26 +96,29 @@ def block_mask(
     blocks may be smaller. Causal: and j <= i, i counted from the lower right. Raises TypeError if
     they are no booleans, ShapeError if their number is another, ValueError for a size below 1.
     """
-    i, j = _positions(T, S)
-    check_blocks(blocks, len(i), j.size, block_size)
-    rows, columns = np.arange(len(i)) // block_size, np.arange(j.size) // block_size
-    allowed: Mask = blocks[..., rows[:, None], columns]
-    return allowed & (j <= i) if check_flag("causal", causal) else allowed
+    check_blocks(blocks)
+    allowed: Mask = sees_block(*positions(T, S), blocks, block_size, causal, np.arange)
+    return allowed
 
 
-def check_blocks(blocks: Any, T: int, S: int, block_size: Any) -> None:
-    """Raise TypeError, ShapeError or ValueError unless `blocks` cover T queries and S keys."""
-    size = check_count("block_size", block_size, least=1)
+def check_blocks(blocks: Any) -> None:
+    """Raise TypeError unless `blocks` is an array of booleans."""
     if not is_array(blocks):
         raise TypeError(f"blocks must be a NumPy array of booleans: found {describe(blocks)}")
     if blocks.dtype != bool:
         raise TypeError(f"blocks must be boolean, True = may look: found {blocks.dtype}")
+
+
+def check_block_shape(shape: Shape, T: int, S: int, block_size: Any) -> int:
+    """The size of a block, at most all there is. Raises ShapeError unless blocks cover T and S."""
+    size = min(check_count("block_size", block_size, least=1), max(T, S, 1))
     expected = (-(-T // size), -(-S // size))
-    if blocks.shape[-2:] != expected:
+    if tuple(shape[-2:]) != expected:
         raise ShapeError(
             f"blocks must be (..., ceil(T / block_size), ceil(S / block_size)) = {expected}: "
-            f"blocks {blocks.shape}, T {T}, S {S}, block_size {size}"
+            f"blocks {tuple(shape)}, T {T}, S {S}, block_size {block_size}"
         )
+    return size
 
 
 def padding_mask(lengths: npt.ArrayLike, S: int | None = None) -> Mask:
@@ -125,7 +133,7 @@ def padding_mask(lengths: npt.ArrayLike, S: int | None = None) -> Mask:
     if sizes.size and sizes.dtype.kind not in "iu":
         raise TypeError(f"lengths must be integers: found {sizes.dtype}")
     longest = int(sizes.max(initial=0))
-    S = longest if S is None else check_count("S", S)
+    S = check_size("S", longest if S is None else S)
     if longest > S or (sizes < 0).any():
         raise ValueError(f"lengths must lie between 0 and S = {S}: found {sizes.tolist()}")
     return np.arange(S) < sizes[:, None, None, None]
@@ -140,11 +148,52 @@ def document_mask(documents_T: npt.ArrayLike, documents_S: npt.ArrayLike | None 
     """
     of_query = as_array("documents", documents_T)
     of_key = of_query if documents_S is None else as_array("documents", documents_S)
+    return np.asarray(sees_same(of_query, of_key))
+
+
+# The predicates, of positions or numbers in arrays of NumPy or in tensors of torch.
+
+
+def sees_near(i: Any, j: Any, window: int | None, causal: bool) -> Any:
+    """Keys less than `window` away; see `sliding_window_mask`."""
+    most = i.shape[0] + j.shape[1]  # no two are further apart
+    window = most if window is None else min(check_count("window", window, least=1), most)
+    near = abs(i - j) < window
+    return near & (j <= i) if check_flag("causal", causal) else near
+
+
+def sees_strided(i: Any, j: Any, stride: int) -> Any:
+    """Keys that are near, and every so many before; see `strided_mask`."""
+    stride = min(check_count("stride", stride, least=1), i.shape[0] + j.shape[1] + 1)
+    return (j <= i) & ((i - j < stride) | ((i - j) % stride == 0))
+
+
+def sees_global(i: Any, j: Any, window: int | None, tokens: int, causal: bool) -> Any:
+    """Keys that are near, and those of or for global tokens; see `global_window_mask`."""
+    tokens = min(check_count("global_tokens", tokens), i.shape[0] + j.shape[1])
+    wide = (j < tokens) | ((i >= 0) & (i < tokens)) | sees_near(i, j, window, False)
+    return wide & (j <= i) if check_flag("causal", causal) else wide
+
+
+def sees_block(i: Any, j: Any, blocks: Any, block_size: int, causal: bool, arange: Any) -> Any:
+    """Keys of the blocks that are allowed; see `block_mask`."""
+    size = check_block_shape(blocks.shape, i.shape[0], j.shape[1], block_size)
+    rows = arange(0, i.shape[0]) // size
+    allowed = blocks[..., rows[:, None], j[0] // size]
+    return allowed & (j <= i) if check_flag("causal", causal) else allowed
+
+
+def sees_same(of_query: Any, of_key: Any) -> Any:
+    """Keys of the same document; see `document_mask`."""
     if of_query.ndim == 0 or of_key.ndim == 0:
-        raise ShapeError(f"documents need an axis: found {of_query.shape} and {of_key.shape}")
+        raise ShapeError(
+            f"documents need an axis: found {tuple(of_query.shape)} and {tuple(of_key.shape)}"
+        )
     try:
-        return np.asarray(of_query[..., :, None] == of_key[..., None, :])
+        np.broadcast_shapes(of_query.shape[:-1], of_key.shape[:-1])
     except ValueError:
         raise ShapeError(
-            f"leading axes must broadcast: documents {of_query.shape} and {of_key.shape}"
+            f"leading axes must broadcast: documents {tuple(of_query.shape)} and "
+            f"{tuple(of_key.shape)}"
         ) from None
+    return of_query[..., :, None] == of_key[..., None, :]

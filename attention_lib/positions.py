@@ -1,11 +1,22 @@
 """Positions: attention alone does not know the order of its tokens. Three ways to tell it."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from .shapes import FLOATS, Array, ShapeError, as_array, check_array, check_base, check_count
+from .masks import positions as positions_of
+from .shapes import (
+    FLOATS,
+    Array,
+    ShapeError,
+    as_array,
+    check_array,
+    check_base,
+    check_count,
+    check_size,
+)
 
 Pairing = Literal["half", "interleaved"]
 
@@ -18,7 +29,7 @@ def sinusoids(
     Column 2i holds sin(t / base^(2i/d_model)) and column 2i + 1 the cosine. Raises ShapeError for an
     odd d_model. Source: Vaswani et al. 2017, section 3.5.
     """
-    T, dtype = check_count("T", T), _check_dtype(dtype)
+    T, dtype = check_size("T", T), _check_dtype(dtype)
     angles = rotation_angles(np.arange(T), check_count("d_model", d_model, least=1), base)
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(T, d_model).astype(dtype)
 
@@ -57,30 +68,39 @@ def rotation(
     steps = np.arange(shape[-2]) if positions is None else as_array("positions", positions)
     if steps.dtype.kind not in "iuf":
         raise TypeError(f"positions must be real numbers: found {steps.dtype}")
-    fits = steps.ndim > 0 and steps.shape[-1] == shape[-2]
-    if fits:
-        try:
-            fits = np.broadcast_shapes(steps.shape, shape[:-1]) == shape[:-1]
-        except ValueError:
-            fits = False
-    if not fits:
-        raise ShapeError(
-            f"positions must broadcast to the axes (..., T) of x: "
-            f"positions {steps.shape}, x {tuple(shape)}"
-        )
+    check_positions(steps.shape, shape)
     angles = rotation_angles(steps, shape[-1], base)
     return np.cos(angles), np.sin(angles)
 
 
+def check_positions(positions: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Raise ShapeError unless positions of this shape fit x of `shape` (..., T, d)."""
+    fits = len(positions) > 0 and positions[-1] == shape[-2]
+    if fits:
+        try:
+            fits = np.broadcast_shapes(positions, shape[:-1]) == tuple(shape[:-1])
+        except ValueError:
+            fits = False
+    if not fits:
+        raise ShapeError(
+            f"positions must broadcast to the axes (..., T) of x: positions {positions}, x {shape}"
+        )
+
+
 def rotation_angles(positions: npt.NDArray[Any], width: int, base: float) -> Array:
     """position / base^(2i/width) for i below width / 2: (..., T, width / 2), float64, radians."""
+    frequencies = np.array(rotation_frequencies(width, base), dtype=np.float64)
+    return positions[..., None].astype(np.float64) * frequencies
+
+
+def rotation_frequencies(width: int, base: float) -> list[float]:
+    """1 / base^(2i/width) for i below width / 2: the angle by which each pair turns in one step."""
     if width % 2:
         raise ShapeError(
             f"features are turned in pairs, so their number must be even: found {width}"
         )
     check_base(base)
-    frequencies = float(base) ** (-np.arange(0, width, 2) / width)
-    return positions[..., None].astype(np.float64) * frequencies
+    return [float(base) ** (-i / width) for i in range(0, width, 2)]
 
 
 def rotary_pairs(width: int, pairing: Pairing) -> tuple[slice, slice]:
@@ -101,13 +121,22 @@ def alibi_bias(
     h = 1 … H; where H is no power of two, those of the power below, then every other one of the
     power above. Source: Press et al. 2022, section 3.
     """
-    heads, T = check_count("heads", heads, least=1), check_count("T", T)
-    dtype = _check_dtype(dtype)
-    S = T if S is None else check_count("S", S)
+    dtype, slopes = _check_dtype(dtype), np.array(alibi_slopes(heads))
+    penalty: Array = slopes[:, None, None] * signed_distance(T, S, np.arange)
+    return penalty.astype(dtype)
+
+
+def alibi_slopes(heads: int) -> list[float]:
+    """How much one step costs, for each head; see `alibi_bias`."""
+    heads = check_count("heads", heads, least=1)
     power = 2 ** (heads.bit_length() - 1)
-    slopes = _geometric(power) + _geometric(2 * power)[::2][: heads - power]
-    distance = abs(np.arange(S - T, S)[:, None] - np.arange(S)[None, :])
-    return (np.array(slopes)[:, None, None] * -distance).astype(dtype)
+    return _geometric(power) + _geometric(2 * power)[::2][: heads - power]
+
+
+def signed_distance(T: int, S: int | None, arange: Callable[[Any, Any], Any]) -> Any:
+    """-|i - j|, (T, S), i counted from the lower right, of NumPy or torch as `arange` is."""
+    i, j = positions_of(T, S, arange=arange)
+    return -abs(i - j)
 
 
 def _check_dtype(dtype: Any) -> np.dtype[Any]:

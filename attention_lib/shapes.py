@@ -8,9 +8,11 @@ Arrays are (..., H, T, d_k): axis -3 is always heads, the axes before it broadca
 in axes, such as `scores_TS`, says what its last axes are.
 """
 
+import math
 import numbers
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,7 @@ Array = npt.NDArray[np.floating[Any]]
 Mask = npt.NDArray[np.bool_]
 Shape = tuple[int, ...]
 
+LONGEST = 2**48  # numbers of an axis
 FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -27,13 +30,22 @@ class ShapeError(ValueError):
 
 
 def check_count(name: str, value: Any, least: int | None = 0) -> int:
-    """Return `value` as an int. Raises TypeError if it is none, ValueError if it is below `least`."""
+    """Return `value` as an int. Raises TypeError if it is no integer, ValueError below `least`."""
     try:
-        count = operator.index(value)
+        # One that torch.compile knows by its symbol is an int, and stays a symbol.
+        count = value if type(value) is int else operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer: found {value!r}") from None
     if least is not None and count < least:
         raise ValueError(f"{name} must be at least {least}: found {count}")
+    return count
+
+
+def check_size(name: str, value: Any) -> int:
+    """`check_count` for the length of an axis. Raises ValueError for more than any memory holds."""
+    count = check_count(name, value)
+    if count >= LONGEST:
+        raise ValueError(f"{name} must be below {LONGEST}, for no memory holds more: found {count}")
     return count
 
 
@@ -78,7 +90,7 @@ def check_base(base: Any) -> None:
 
 
 def check_axis(name: str, shape: Shape, axis: Any) -> int:
-    """Return `axis` as an int. Raises TypeError if it is none, ShapeError if `shape` has no such axis."""
+    """Return `axis` as an int. Raises TypeError if it is no integer, ShapeError for an axis that `shape` lacks."""
     axis = check_count("axis", axis, least=None)
     if not -len(shape) <= axis < len(shape):
         raise ShapeError(f"{name} must have axis {axis}: {name} {shape}")
@@ -170,31 +182,53 @@ def _check_pairs(name: str, shape: Shape, scores: Shape) -> None:
         raise ShapeError(f"{name} must broadcast to (..., T, S) = {scores}: {name} {shape}")
 
 
-def check_attention(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any) -> None:
-    """Raise TypeError or ShapeError, in one sentence, unless NumPy attention can take these."""
+class Library(NamedTuple):
+    """What `check_arguments` has to know of a library: its arrays, and its words for them."""
+
+    array: str
+    is_array: Callable[[Any], bool]
+    check_array: Callable[[str, Any], None]
+    accumulator: Callable[[Any], Any]
+    promote: Callable[[Any, Any], Any]
+    name: Callable[[Any], str]
+    cast: str
+
+
+def check_arguments(
+    library: Library, q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any
+) -> None:
+    """Raise TypeError or ShapeError, in one sentence, unless attention in `library` can take these."""
     for name, x in (("q", q), ("k", k), ("v", v)):
-        check_array(name, x)
+        library.check_array(name, x)
     if not q.dtype == k.dtype == v.dtype:
-        raise TypeError(f"q, k and v must share one dtype: found {q.dtype}, {k.dtype}, {v.dtype}")
+        found = ", ".join(library.name(x.dtype) for x in (q, k, v))
+        raise TypeError(f"q, k and v must share one dtype: found {found}")
     if mask is not None:
-        if not is_array(mask):
-            raise TypeError(f"mask must be a NumPy array of booleans: found {describe(mask)}")
-        check_mask_dtype(str(mask.dtype))
+        if not library.is_array(mask):
+            raise TypeError(f"mask must be {library.array} of booleans: found {describe(mask)}")
+        check_mask_dtype(library.name(mask.dtype))
     if bias is not None:
-        check_array("bias", bias)
-        if not np.can_cast(bias.dtype, accumulator(q.dtype)):
+        library.check_array("bias", bias)
+        wide = library.accumulator(q.dtype)
+        if library.promote(bias.dtype, wide) != wide:
+            wide = library.name(wide)
             raise TypeError(
-                f"bias must be no wider than {accumulator(q.dtype)}, in which scores are added up: "
-                f"found {bias.dtype}; use bias.astype(np.{accumulator(q.dtype)})"
+                f"bias must be no wider than {wide}, in which scores are added up: "
+                f"found {library.name(bias.dtype)}; use bias.{library.cast.format(wide)}"
             )
     check_options(causal, scale)
-    check_shapes(
-        q.shape,
-        k.shape,
-        v.shape,
-        None if mask is None else mask.shape,
-        None if bias is None else bias.shape,
-    )
+    pairs = (None if x is None else tuple(x.shape) for x in (mask, bias))
+    check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape), *pairs)
+
+
+def check_attention(q: Any, k: Any, v: Any, mask: Any, bias: Any, causal: Any, scale: Any) -> None:
+    """Raise TypeError or ShapeError, in one sentence, unless NumPy attention can take these."""
+    check_arguments(NUMPY, q, k, v, mask, bias, causal, scale)
+
+
+def scale_or_default(scale: Any, d_k: int) -> float:
+    """`scale` as a float; 1/sqrt(d_k) for None."""
+    return 1 / math.sqrt(d_k) if scale is None else float(scale)
 
 
 def check_mask_dtype(dtype: str) -> None:
@@ -217,3 +251,14 @@ def repeat_heads(x: Array, heads: int) -> Array:
     if x.ndim < 3 or x.shape[-3] in (1, heads):
         return x
     return np.repeat(x, heads // x.shape[-3], axis=-3)
+
+
+NUMPY = Library(
+    array="a NumPy array",
+    is_array=is_array,
+    check_array=check_array,
+    accumulator=accumulator,
+    promote=np.promote_types,
+    name=str,
+    cast="astype(np.{})",
+)

@@ -21,8 +21,8 @@ from .blocks import (
     window_blocks,
 )
 from .counting import multiply
-from .masks import check_blocks
-from .shapes import Array, Mask, ShapeError, check_attention
+from .masks import check_block_shape, check_blocks
+from .shapes import Array, Mask, ShapeError, check_attention, scale_or_default
 from .tiled import shrink
 from .visibility import prepare, read_values
 
@@ -100,7 +100,8 @@ def block_sparse_attention(
     """
     check_attention(q, k, v, None, None, causal, scale)
     T, S = q.shape[-2], k.shape[-2]
-    check_blocks(blocks, T, S, block_size)
+    check_blocks(blocks)
+    block_size = check_block_shape(blocks.shape, T, S, block_size)
     if blocks.ndim == 2:
         return _attend(q, k, v, block_sparse_blocks(T, S, blocks, block_size, causal), scale)
     dtype = q.dtype
@@ -126,7 +127,7 @@ def block_sparse_attention(
 def _attend(q: Array, k: Array, v: Array, blocks: Iterable[Block], scale: float | None) -> Array:
     """Attention over the pairs of the blocks."""
     dtype, T = q.dtype, q.shape[-2]
-    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    scale = scale_or_default(scale, q.shape[-1])
     q, k, v, _ = prepare(q, k, v, None, None, False)
     leading = np.broadcast_shapes(q.shape[:-2], k.shape[:-2])
     largest = np.maximum(v.max(initial=0), -v.min(initial=0))

@@ -15,7 +15,7 @@ import numpy as np
 
 from .core import attention
 from .counting import multiply
-from .shapes import Array, Mask, Shape, accumulator, check_attention, repeat_heads
+from .shapes import Array, Mask, Shape, accumulator, check_attention, repeat_heads, scale_or_default
 from .visibility import read_values
 
 # A block's scores stay in the processor's cache. OpenBLAS multiplies so few queries by so many keys
@@ -48,7 +48,7 @@ def tiled_attention(
     check_attention(q, k, v, mask, bias, causal, scale)
     if q.shape[-2] * k.shape[-2] <= SMALL and not return_lse:
         return attention(q, k, v, mask, bias=bias, causal=causal, scale=scale)
-    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    scale = scale_or_default(scale, q.shape[-1])
     heads, T, S = q.shape[-3] if q.ndim > 2 else 1, q.shape[-2], k.shape[-2]
     k, v = repeat_heads(k, heads), repeat_heads(v, heads)
     leading = np.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v, mask, bias) if x is not None))

@@ -149,9 +149,9 @@ def test_jacobians_and_hessians_of_one_tensor_three_times() -> None:
 def test_a_hidden_nan_reaches_nothing_by_auto() -> None:
     q, k, v = few()
     v[..., 3, 2] = k[..., 3, 0] = math.nan
-    out = attention(q, k, v, causal=True)
+    out = attention(q, k, v, torch.arange(5)[None] < 3, causal=True)
     assert isinstance(out, Tensor)
-    assert out[..., :3, :].isfinite().all()
+    assert out.isfinite().all()
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..shapes import Array, ShapeError, check_array
-from ..torch.attention import padding_mask
+from ..torch.masks import padding_mask
 from ..torch.modules import TransformerBlock, check_words
 from .encoder import Encoder as NumpyEncoder
 from .encoder import initial_weights

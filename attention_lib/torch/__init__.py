@@ -2,19 +2,19 @@
 
 from ..heads import merge_heads, split_heads
 from ..shapes import ShapeError
-from .attention import (
-    alibi_bias,
-    attention,
+from .backends import Backend, attention, chosen_backend
+from .core import softmax
+from .masks import (
+    block_mask,
     causal_mask,
     document_mask,
+    global_window_mask,
     padding_mask,
-    rotary,
-    sinusoids,
     sliding_window_mask,
-    softmax,
+    strided_mask,
 )
-from .backends import Backend, chosen_backend
 from .modules import MultiHeadAttention, TransformerBlock
+from .positions import alibi_bias, rotary, sinusoids
 from .tiled import tiled_attention
 
 __all__ = [
@@ -24,9 +24,11 @@ __all__ = [
     "TransformerBlock",
     "alibi_bias",
     "attention",
+    "block_mask",
     "causal_mask",
     "chosen_backend",
     "document_mask",
+    "global_window_mask",
     "merge_heads",
     "padding_mask",
     "rotary",
@@ -34,5 +36,6 @@ __all__ = [
     "sliding_window_mask",
     "softmax",
     "split_heads",
+    "strided_mask",
     "tiled_attention",
 ]

@@ -1,15 +1,19 @@
-"""Which of the ways to compute attention answers a call, and why."""
+"""attention(..., backend=...): which of the ways to compute it answers a call, and why."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
-from torch.nn import functional as F
 
-from .attention import attend, check_attention
-from .visibility import no_autocast, repeat_heads, traced, transformed
+from .core import attend
+from .kernels import operators
+from .kernels.launch import why_not as why_not_triton
+from .sdpa import attend_sdpa
+from .sdpa import why_not as why_not_sdpa
+from .shapes import check_attention, scale_for
+from .tiled import attend_tiled
+from .visibility import in_forward_mode, traced, transformed
 
 NAMES = ("auto", "dense", "tiled", "triton", "sdpa")
 MANY = 2**20  # pairs of all heads, from which tiles are mostly faster on a CPU than all at once
@@ -21,6 +25,61 @@ class Backend(NamedTuple):
 
     name: str
     reason: str
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    scale: float | Tensor | None = None,
+    return_weights: bool = False,
+    backend: str = "auto",
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Scaled dot-product attention: softmax(q kᵀ · scale + bias) v, as `attention_lib.attention`.
+
+    q (..., Hq, T, d_k), k (..., Hk, S, d_k), v (..., Hk, S, d_v) give (..., Hq, T, d_v), and with
+    `return_weights` also the weights (..., Hq, T, S). Hq is a multiple of Hk; leading axes broadcast.
+
+    mask    booleans (..., T, S), True = may look (torch.nn.MultiheadAttention: True hides)
+    bias    floats (..., T, S) added to the scaled scores; -inf hides
+            (more leading axes in mask or bias widen the output: all must broadcast)
+    causal  no query sees a later key; the last query is the last key; intersects `mask`
+    scale   a number or a tensor of one (which may be learned), 1/sqrt(d_k) by default
+    backend the way to compute it: dense, tiled, triton, sdpa (torch's own), or auto, usually the
+            fastest of them that keeps all this (`chosen_backend` says which and why). dense has
+            derivatives of any order and forward mode; the others are differentiable once
+
+    A query that may see nothing gets zeros, and gradients stay finite. What no query may see reaches
+    neither the output nor a gradient, NaN included; a NaN that some queries may see may reach the
+    others. The output has the dtype of q; float16 and bfloat16 are added up in float32, under autocast
+    too. Raises ShapeError or TypeError with what was found, ValueError for an unknown backend,
+    RuntimeError for one that cannot run here, with an alternative.
+    Source: Vaswani et al. 2017, equation 1.
+    """
+    check_attention(q, k, v, mask, bias, causal, scale)
+    if backend not in NAMES:
+        raise ValueError(f"backend must be one of {', '.join(NAMES)}: found {backend!r}")
+    given = q, k, v, mask, bias, bool(causal), scale
+    name = backend
+    if name == "auto":
+        name = _choose(*given, return_weights).name
+    elif (reason := _why_not(name, *given, return_weights)) is not None:
+        instead = _choose(*given, return_weights).name
+        raise RuntimeError(f"backend={name!r} cannot run here: {reason}; use {instead!r} or 'auto'")
+    if q.device.type == "mps" and name != "dense":
+        given = q.contiguous(), k.contiguous(), v.contiguous(), *given[3:]
+    if name == "tiled":
+        return attend_tiled(*given, again=backend == "auto")[0]
+    if name == "triton":
+        return operators.flash_attention(q, k, v, bool(causal), float(scale_for(q, scale)))[0]
+    if name == "sdpa":
+        return attend_sdpa(*given)  # type: ignore[arg-type]  # the scale is no tensor: _why_not
+    out, weights = attend(*given)
+    return (out, weights) if return_weights else out
 
 
 def chosen_backend(
@@ -36,50 +95,12 @@ def chosen_backend(
 ) -> Backend:
     """What `attention` with backend="auto" uses for these arguments, here and now, and why.
 
-    It goes by sizes, so it is usually the fastest, not always.
-    Any choice keeps what `attention` promises, gradients of any order and transforms of torch.func
-    included: what a fast one has not, dense attention does. Raises what `attention` raises.
+    It goes by sizes, so it is usually the fastest, not always. Any choice keeps what `attention`
+    promises, derivatives of any order, forward mode and the transforms of torch.func included: where
+    a fast backend lacks one of them, the answer is dense. Raises what `attention` raises.
     """
     check_attention(q, k, v, mask, bias, causal, scale)
     return _choose(q, k, v, mask, bias, causal, scale, return_weights)
-
-
-def attend_by(
-    name: Any,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    bias: Tensor | None,
-    causal: bool,
-    scale: float | Tensor | None,
-    return_weights: bool,
-) -> Tensor | tuple[Tensor, Tensor]:
-    """`attention`, checked already, by the backend of this name."""
-    if name not in NAMES:
-        raise ValueError(f"backend must be one of {', '.join(NAMES)}: found {name!r}")
-    given = q, k, v, mask, bias, causal, scale
-    auto, causal = name == "auto", bool(causal)
-    if auto:
-        name = _choose(*given, return_weights).name
-    elif (reason := _why_not(name, *given, return_weights)) is not None:
-        instead = _choose(*given, return_weights).name
-        raise RuntimeError(f"backend={name!r} cannot run here: {reason}; use {instead!r} or 'auto'")
-    if q.device.type == "mps" and name != "dense":
-        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
-    if name == "dense":
-        out, weights = attend(q, k, v, mask, bias, causal, scale)
-        return (out, weights) if return_weights else out
-    if name == "tiled":
-        from .tiled import attend_tiled
-
-        return attend_tiled(q, k, v, mask, bias, causal, scale, again=auto)[0]
-    number = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-    if name == "triton":
-        from .kernels.operators import flash_attention
-
-        return flash_attention(q, k, v, causal, number)[0]
-    return _sdpa(q, k, v, mask, bias, causal, number)
 
 
 def _choose(
@@ -97,12 +118,12 @@ def _choose(
     tensors = [x for x in given if isinstance(x, Tensor)]
     if return_weights:
         return Backend("dense", "only dense attention holds the weights")
-    if transformed() or forward_ad._current_level >= 0:
+    if transformed() or in_forward_mode():
         return Backend("dense", "only dense attention has forward mode and torch.func's transforms")
     if any(type(x) not in (Tensor, nn.Parameter) for x in tensors):
         return Backend("dense", "tensors of a class of their own may not be cut into tiles")
     if q.device.type == "cuda" and _why_not("triton", *given, False) is None:
-        return Backend("triton", "a GPU that the kernel is made for, and nothing it lacks is asked")
+        return Backend("triton", "the kernel is made for this GPU and takes all these arguments")
     if traced() or q.is_meta:
         return Backend("dense", "what is traced has no numbers, on which tiles depend")
     shapes = [x.shape[:-2] for x in (q, mask, bias) if x is not None]
@@ -112,12 +133,8 @@ def _choose(
         return Backend("dense", "few pairs, which are fastest all at once")
     shows_all = mask is None and bias is None and (not causal or q.shape[-2] == 1)
     differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-    if (
-        q.device.type == "cuda"
-        and shows_all
-        and not differentiated
-        and not isinstance(scale, Tensor)
-    ):
+    number = not isinstance(scale, Tensor)
+    if q.device.type == "cuda" and shows_all and not differentiated and number:
         return Backend("sdpa", "a GPU without the kernel, nothing hidden, no gradients")
     if shows_all and min(q.shape[-2], k.shape[-2]) < LONG:
         return Backend("dense", "few queries or few keys, which are fastest all at once")
@@ -145,63 +162,9 @@ def _why_not(
     if isinstance(scale, Tensor):
         return "it takes a scale that is a number, not a tensor"
     if name == "sdpa":
-        if bias is not None and bias.dtype != q.dtype:
-            return f"it takes a bias of the dtype of q: found {bias.dtype}"
-        if forward_ad._current_level >= 0:
-            return "it has no forward mode"
-        return None
+        return why_not_sdpa(q, bias)
     if mask is not None or bias is not None:
         return f"the kernel takes no {'bias' if mask is None else 'mask'}"
-    if transformed() or forward_ad._current_level >= 0:
+    if transformed() or in_forward_mode():
         return "the kernel has no forward mode and none of torch.func's transforms"
-    from .kernels.launch import why_not
-
-    return why_not(q, v)
-
-
-def _sdpa(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    bias: Tensor | None,
-    causal: bool,
-    scale: float,
-) -> Tensor:
-    """torch's own, kept from what it does its own way.
-
-    Its is_causal lines up the first query with the first key, an empty row is NaN or a mean, and
-    fewer key heads are taken by some kernels only.
-    """
-    T, S, d_v = q.shape[-2], k.shape[-2], v.shape[-1]
-    shapes = [x.shape[:-2] for x in (q, mask, bias) if x is not None]
-    heads = q.shape[-3] if q.ndim > 2 else 1
-    k, v = repeat_heads(k, heads), repeat_heads(v, heads)
-    shapes += [k.shape[:-2], v.shape[:-2]]
-    leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
-    if not math.prod(leading) * T * S * d_v:
-        return attend(q, k, v, mask, bias, causal, scale)[0]
-    lower_right = causal and T > 1  # one query sees all keys
-    flag = lower_right and T == S and mask is None and bias is None
-    allowed = mask
-    if lower_right and not flag:
-        below = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
-        allowed = below if allowed is None else allowed & below
-    if bias is not None:
-        shown = ~bias.isneginf()
-        allowed = shown if allowed is None else allowed & shown
-    added, empty = allowed, None
-    if allowed is not None:
-        allowed = allowed.expand(*allowed.shape[:-2], T, S)
-        empty = ~allowed.any(-1, keepdim=True)
-        seen = allowed.any(-2)[..., None]
-        q, k, v = q.where(~empty, 0), k.where(seen, 0), v.where(seen, 0)
-        added = allowed | empty
-        if bias is not None:
-            added = bias.where(allowed, -math.inf).masked_fill(empty, 0)
-    four = (*(1,) * (2 - len(leading)), *leading)
-    q, k, v = (x.expand(*leading, *x.shape[-2:]).reshape(*four, *x.shape[-2:]) for x in (q, k, v))
-    with no_autocast(q.device):
-        out = F.scaled_dot_product_attention(q, k, v, added, is_causal=flag, scale=scale)
-    out = out.reshape(*leading, T, d_v)
-    return out if empty is None else out.masked_fill(empty, 0)
+    return why_not_triton(q, v)

@@ -10,7 +10,8 @@ from torch.nn import functional as F
 
 from ..heads import head_sizes, merge_heads, split_heads
 from ..shapes import ShapeError, check_count, check_real, describe
-from .attention import attend, check_attention, check_tensor, softmax
+from .core import attend, softmax
+from .shapes import check_attention, check_tensor
 
 Rng = int | np.integer[Any] | torch.Generator
 

@@ -5,7 +5,6 @@ The example, on as many processes of this machine as torchrun starts, or on seve
     python -m torch.distributed.run --standalone --nproc-per-node 2 -m attention_lib.cost.ring
 """
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -15,9 +14,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..shapes import ShapeError, describe
-from .attention import check_attention
+from .shapes import accumulator, check_attention, leading_axes, scale_for
 from .tiled import add_gradients, attend_apart, tiled_attention
-from .visibility import accumulator, no_autocast
+from .visibility import no_autocast
 
 
 def ring_attention(
@@ -56,8 +55,7 @@ def ring_attention(
     _check_together(ring, q, k, v, causal, scale)
     if ring.size == 1 or not q.numel() or not k.numel():
         return tiled_attention(q, k, v, causal=causal, scale=scale)  # type: ignore[return-value]
-    dtype, factor = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    factor = factor.reshape(()).to(q.device) if isinstance(factor, Tensor) else float(factor)
+    dtype, factor = q.dtype, scale_for(q, scale)
     grouped = q.ndim > 2 and k.ndim > 2 and k.shape[-3] not in (1, q.shape[-3])
     with no_autocast(q.device):
         q = q.to(accumulator(dtype)) * factor
@@ -65,7 +63,7 @@ def ring_attention(
             heads = k.shape[-3], q.shape[-3] // k.shape[-3]
             q = q.reshape(*q.shape[:-3], *heads, *q.shape[-2:])
             k, v = k.unsqueeze(-3), v.unsqueeze(-3)
-        leading = torch.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v)))  # type: ignore[no-untyped-call]
+        leading = leading_axes(q, k, v)
         q = q.expand(*leading, *q.shape[-2:])
         out: Tensor = RingAttention.apply(q, k, v, bool(causal), ring)  # type: ignore[no-untyped-call]
     return (out.flatten(-4, -3) if grouped else out).to(dtype)
@@ -120,7 +118,7 @@ def _gradients(rows: tuple[Tensor, ...], here: list[Tensor], causal: bool) -> li
 
 
 def _added(tensors: list[Tensor], more: list[Tensor]) -> list[Tensor]:
-    """The tensors, and to each was added, in place, what there is more."""
+    """The tensors, after those of `more` were added to them in place."""
     for x, y in zip(tensors, more, strict=False):
         x += y
     return tensors

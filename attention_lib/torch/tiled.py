@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from ..tiled import BOUND, cut, parts
-from .attention import check_attention, dense_gradients
-from .visibility import accumulator, no_autocast, read_values, repeat_heads, transformed
+from .core import dense_gradients
+from .shapes import accumulator, check_attention, leading_axes, repeat_heads, scale_for
+from .visibility import has_numbers, no_autocast, read_values, transformed
 
 # Of a block, whose scores stay in a processor's cache; causal, half as many queries hide fewer.
 QUERIES, KEYS = 512, 512
@@ -60,13 +61,11 @@ def attend_tiled(
     does, when it is asked for.
     """
     _check_no_transform()
-    dtype, factor = q.dtype, 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    factor = factor.reshape(()).to(q.device) if isinstance(factor, Tensor) else float(factor)
+    dtype, factor = q.dtype, scale_for(q, scale)
     wide, heads = accumulator(dtype), q.shape[-3] if q.ndim > 2 else 1
     with no_autocast(q.device):
         k, v = repeat_heads(k.to(wide), heads), repeat_heads(v.to(wide), heads)
-        shapes = (x.shape[:-2] for x in (q, k, v, mask, bias) if x is not None)
-        leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+        leading = leading_axes(q, k, v, mask, bias)
         q, k, v = (x.expand(*leading, *x.shape[-2:]) for x in (q.to(wide) * factor, k, v))
         out, lse = _Tiled.apply(  # type: ignore[no-untyped-call]
             q, k, v, mask, bias, bool(causal), again
@@ -249,7 +248,7 @@ class _Heads:
                 columns_j = [x[:, : end - j.start] for x in columns_j]
             bias = None if self.bias is None else self.bias[:, i, j]
             shown = self.shown(i, j, device)
-            if shown is not None and not shown.is_meta:
+            if shown is not None and has_numbers(shown):
                 least, most = shown.view(torch.uint8).aminmax()
                 if not most:
                     continue
@@ -314,7 +313,7 @@ def _strips(
 
 def _bounded(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether |score| + |log of the values' norm| is so small that exp needs no largest score."""
-    if q.is_meta or not q.numel() or not k.numel():
+    if not has_numbers(q) or not q.numel() or not k.numel():
         return False
     lengths = [torch.linalg.vector_norm(x, dim=-1).max() for x in (q, k)]
     return bool(lengths[0] * lengths[1] + torch.linalg.vector_norm(v).log().abs() < BOUND)
@@ -322,7 +321,7 @@ def _bounded(q: Tensor, k: Tensor, v: Tensor) -> bool:
 
 def _shrink(v: Tensor) -> tuple[Tensor, float]:
     """Values whose sum over the S keys is finite, if they are: v over a power of 2, and that power."""
-    if v.is_meta or not v.numel():
+    if not has_numbers(v) or not v.numel():
         return v, 1.0
     S, limit = v.shape[-2], torch.finfo(v.dtype).max
     if not torch.linalg.vector_norm(v.nan_to_num(0.0, 0.0, 0.0), math.inf) > limit / S:

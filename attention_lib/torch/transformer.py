@@ -9,8 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..shapes import ShapeError, check_count, describe
-from .attention import check_tensor, padding_mask, sinusoids
+from .masks import padding_mask
 from .modules import FeedForward, MultiHeadAttention, Rng, as_generator, check_words
+from .positions import sinusoids
+from .shapes import check_tensor
 
 
 @dataclass(frozen=True)

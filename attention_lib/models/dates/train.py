@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...shapes import Array
-from ...torch.attention import padding_mask
+from ...torch.masks import padding_mask
 from ...torch.modules import AdditiveAttention
 from ..intervals import wilson_interval
 from ..training import train

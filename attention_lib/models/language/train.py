@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ...shapes import ShapeError
-from ...torch.attention import padding_mask
+from ...torch.masks import padding_mask
 from ...torch.modules import KeyValueCache, TransformerBlock
 from ..corpus import MAX_LENGTH, VOCABULARY, Grammar, split_words
 from ..training import train

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from ...torch.attention import attention
+from ...torch import attention
 
 WEIGHTS = Path(__file__).parent / "weights"
 

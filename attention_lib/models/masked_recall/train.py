@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from ...masks import causal_mask, global_window_mask, sliding_window_mask, strided_mask
 from ...shapes import Mask, ShapeError, as_array, check_count, describe
-from ...torch.attention import sinusoids
 from ...torch.modules import TransformerBlock
+from ...torch.positions import sinusoids
 from ..command_line import check_out
 from ..recall.train import NOISE, SYMBOLS, WIDTH, Recaller, accuracy, train
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from ...torch.attention import sinusoids
 from ...torch.modules import AdditiveAttention, MultiHeadAttention, count_parameters
+from ...torch.positions import sinusoids
 
 WEIGHTS = Path(__file__).parent / "weights"
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..visibility import accumulator
+from ..shapes import accumulator
 
 WIDEST, WIDEST_FLOAT32 = 256, 128
 

@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attention import dense_gradients
-from ..visibility import accumulator, no_autocast, transformed
+from ..core import dense_gradients
+from ..shapes import accumulator
+from ..visibility import no_autocast, transformed
+from . import launch
 
 
 @torch.library.custom_op("attention_lib::flash", mutates_args=())
 def flash(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
     """Output and log-sum-exp of q (B, H, T, d_k), k (B, Hk, S, d_k) and v (B, Hk, S, d_v)."""
-    from .launch import forward
-
-    return forward(q, k, v, causal, scale)
+    return launch.forward(q, k, v, causal, scale)
 
 
 @torch.library.custom_op("attention_lib::flash_backward", mutates_args=())
@@ -35,10 +35,8 @@ def flash_backward(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of q, k and v."""
-    from .launch import backward
-
     with no_autocast(q.device):
-        return backward(d_out, d_lse, q, k, v, out, lse, causal, scale)
+        return launch.backward(d_out, d_lse, q, k, v, out, lse, causal, scale)
 
 
 @flash.register_fake

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..visibility import accumulator
+from ..shapes import accumulator
 from .launch import Tile, choose_tile, constants
 
 POINTERS = {torch.float16: "*fp16", torch.bfloat16: "*bf16", torch.float32: "*fp32"}
