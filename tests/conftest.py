@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from .programs import program
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -21,17 +22,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The same examples on each run, and no limit of time for a busy machine to break.
 settings.register_profile("book", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("book")
-
-PROGRAMS = {
-    "node": ("node", "nodejs"),
-    "chromium": ("chromium", "chromium-browser", "google-chrome"),
-    "bubblewrap": ("bwrap",),
-}
-
-
-def program(name: str) -> str | None:
-    """The path of a program of PROGRAMS, or None where the machine lacks it."""
-    return next(filter(None, map(shutil.which, PROGRAMS[name])), None)
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures.live import LiveFigure, bundle
 
-from .conftest import program
+from .programs import program
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page

@@ -87,8 +87,10 @@ def path_of(name: str) -> Path:
     path = Path(*name.split("."))
     if (ROOT / path).is_dir():
         return path / "__init__.py"
-    path = path.with_suffix(".py")
-    return path if (ROOT / path).exists() else path.parent.with_suffix(".py")
+    if (ROOT / path.with_suffix(".py")).exists():
+        return path.with_suffix(".py")
+    package = path.parent / "__init__.py"
+    return package if (ROOT / package).exists() else path.parent.with_suffix(".py")
 
 
 @each_module
@@ -232,7 +234,12 @@ def test_a_circle_is_found(more: dict[str, str]) -> None:
 
 
 def test_a_circle_of_rooms_is_found() -> None:
-    arrows_ = {"figures.a": {"book.b"}, "figures.c": set(), "book.b": set(), "book.d": {"figures.c"}}
+    arrows_ = {
+        "figures.a": {"book.b"},
+        "figures.c": set(),
+        "book.b": set(),
+        "book.d": {"figures.c"},
+    }
     assert circles(arrows_) == []
     assert circles(by_room(arrows_)) == [["book", "figures"]]
 

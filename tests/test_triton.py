@@ -223,13 +223,13 @@ def test_poison_reaches_just_what_it_reaches_in_numpy(what: str, poison: float) 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("keys", "causal"), [((0, 32), False), ((0, 45), False), ((3, 45), True)])
 def test_keys_of_which_all_scores_are_minus_infinity(keys: tuple[int, int], causal: bool) -> None:
-    """A whole first tile of them: it has no weight. All of them: NaN, as in dense attention."""
+    """A whole first tile of them: it has no weight. All of them: NaN, as in NumPy."""
     q, k, v, d_out = tensors(*4 * [(1, 1, 45, 16)])
     q[..., 0].abs_()
     k[..., slice(*keys), 0] = -math.inf
     found = run(by_kernel(causal), q, k, v, d_out)
     assert found["out"].isfinite().all() == (keys != (0, 45))
-    compare(found, q, k, v, d_out, causal)
+    compare(found, q, k, v, d_out, causal, by_numpy(causal, q, k, v, d_out))
 
 
 def test_poison_in_queries_that_see_nothing_reaches_nothing() -> None:
