@@ -229,10 +229,10 @@ def test_poison_reaches_the_rows_that_see_it_and_no_other(
         with blocks(sizes):
             out = to_float64(path.lib.tiled_attention(**native, causal=True))
         first = 0 if path.library == "numpy" or what != "v" else 3
-        tolerance = {"rtol": 8 * path.eps, "atol": 4 * path.eps}
-        np.testing.assert_allclose(out[:, first:], expected[:, first:], **tolerance)
+        rtol, atol = 8 * path.eps, 4 * path.eps
+        np.testing.assert_allclose(out[:, first:], expected[:, first:], rtol=rtol, atol=atol)
         if not first:
-            np.testing.assert_allclose(out[:, :3], clean[:, :3], **tolerance)
+            np.testing.assert_allclose(out[:, :3], clean[:, :3], rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("poison", POISON)

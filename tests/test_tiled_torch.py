@@ -219,7 +219,12 @@ def test_nan_that_a_row_sees_is_hidden_in_no_gradient(what: str) -> None:
     where = d_out if what == "d_out" else native[what]
     where[..., 3, 2] = math.nan
     expected = attention_lib.attention_gradient(
-        *(native[x].numpy() for x in "qkv"), d_out.numpy(), bias=native["bias"].numpy(), causal=True
+        native["q"].numpy(),
+        native["k"].numpy(),
+        native["v"].numpy(),
+        d_out.numpy(),
+        bias=native["bias"].numpy(),
+        causal=True,
     )
     for sizes in BLOCKS:
         with blocks(sizes):
