@@ -11,7 +11,7 @@ import ast
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -321,6 +321,57 @@ def small(nb: NotebookNode) -> Iterator[str]:
             yield f"{where}: {size:,} bytes of output, at most {BYTES:,}"
 
 
+PART = re.compile(r"(?m)^## Part \d+: .*?\((\d+) minutes\)$")
+SECTION = re.compile(r"(?m)^## .*$")
+
+
+def minutes(cells: Iterable[NotebookNode]) -> float:
+    """How long a reader needs: 150 words or 8 lines of code a minute, 6 minutes for an exercise, 45
+    seconds for a question, 3 minutes for a live figure. Imports, solutions and References are free.
+    """
+    total = 0.0
+    for cell in cells:
+        source = joined(cell.source)
+        if cell.cell_type == "markdown":
+            total += len(source.partition("## References")[0].split()) / 150
+        elif "exercise" in tags(cell):
+            total += 6
+        elif "quiz" in tags(cell):
+            total += 0.75 * len(re.findall(r'(?m)^    "', source))
+        elif cell.get("id") != "imports" and "solution" not in tags(cell):
+            lines = sum(bool(line.strip()) for line in source.splitlines())
+            total += lines / 8 + 3 * source.count("figures.Explore")
+    return total
+
+
+def time_stated(nb: NotebookNode) -> Iterator[str]:
+    """The minutes that a chapter states, for itself and for each part, are those of its count."""
+    parts = [(at, found) for at, cell in enumerate(nb.cells) if (found := PART.search(cell.source))]
+    if not parts:
+        return
+    first = joined(nb.cells[0].source)
+    stated = [("the chapter", re.search(r"about (\d+) minutes", first), nb.cells)]
+    ends = [
+        at
+        for at, cell in enumerate(nb.cells)
+        if cell.cell_type == "markdown" and SECTION.search(cell.source)
+    ]
+    for at, found in parts:
+        end = next((other for other in ends if other > at), len(nb.cells))
+        stated.append((found[0].partition(":")[0].strip("# "), found, nb.cells[at:end]))
+    for name, found, cells in stated:
+        count = minutes(cells)
+        if not found or int(found[1]) % 5 or abs(int(found[1]) - count) > 5:
+            yield f"{name} states {found[1] if found else 'no'} minutes, its count gives {count:.0f}"
+
+
+def few_predictions(nb: NotebookNode) -> Iterator[str]:
+    """A chapter asks for at most six predictions: those whose answer surprises."""
+    text = "\n".join(joined(cell.source) for cell in nb.cells if cell.cell_type == "markdown")
+    if (count := text.count("**Predict")) > 6:
+        yield f"{count} predictions, at most 6"
+
+
 RULES: tuple[Rule, ...] = (
     format_valid,
     ids_unique,
@@ -338,6 +389,8 @@ RULES: tuple[Rule, ...] = (
     no_machine,
     no_network,
     small,
+    time_stated,
+    few_predictions,
 )
 
 

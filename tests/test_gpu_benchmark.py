@@ -92,7 +92,13 @@ def test_the_bound_of_a_machine() -> None:
         assert machine.bound(machine.balance / 2) == pytest.approx(machine.flops / 2)
         assert machine.bound(2 * machine.balance) == machine.flops
         assert machine.room < machine.fast
+        assert machine.each_exp * machine.exps == pytest.approx(machine.flops)
         assert machine.source
+        assert machine.reads is None or machine.bandwidth < machine.reads < 19e12 < machine.flops
+    # Shah et al. 2024, section 3.1: 3.9 · 10¹² exps of an H100 beside 989 · 10¹² operations
+    assert MACHINES["H100"].exps == pytest.approx(3.9e12, rel=0.02)
+    assert MACHINES["H100"].each_exp == pytest.approx(256, rel=0.01)
+    assert MACHINES["A100"].each_exp == pytest.approx(128, rel=0.01)
 
 
 # ---------------------------------------------------------------- the command

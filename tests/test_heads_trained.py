@@ -25,6 +25,7 @@ from attention_lib.models.relations.measure import (
     Answers,
     HeadMatrix,
     answer_questions,
+    blind_by_class,
     held_out_sentences,
     measure_heads,
     measure_hops,
@@ -119,6 +120,23 @@ def test_coreference_is_two_hops(seed: int) -> None:
     assert hops.whole >= 0.95
     assert min(hops.it_blind, hops.others_blind) < 0.8
     assert hops.antecedent_hidden < 0.7
+
+
+def test_who_still_finds_a_noun_that_is_hidden_finds_those_of_one_class() -> None:
+    """ "It" without its noun answers words from outside the sentence, or one class right."""
+    sentences = held_out_sentences(400, seed=1)
+    for seed, spared in ((0, "place"), (1, None), (4, "animate")):
+        encoder = Encoder.load(f"heads-{seed}")
+        found = blind_by_class(encoder, sentences)
+        share = sum(each.right for each in found.values()) / sum(e.asked for e in found.values())
+        assert share == measure_hops(encoder, sentences).antecedent_hidden
+        for kind, each in found.items():
+            assert each.right + each.outside <= each.asked
+            if kind == spared:
+                assert (each.right, each.outside) == (each.asked, 0)
+            else:
+                assert each.right <= 0.3 * each.asked
+                assert each.outside >= 0.7 * each.asked
     rise = matrix(seed).rise[..., COLUMN["coreference"]]
     assert rise[0].max() > 0.3
     assert rise[1].max() > 0.3

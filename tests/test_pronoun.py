@@ -20,8 +20,11 @@ from attention_lib.models.pronoun.measure import (
     WEIGHTS,
     Pointing,
     Rewired,
+    answers_without,
     choose_head,
+    head_flips,
     head_hits,
+    hits_by_class,
     measure_pointing,
     measure_rewired,
 )
@@ -126,6 +129,35 @@ def test_pointing_is_not_needing(seed: int) -> None:
     changed = rewired(f"pronoun-{seed}")
     assert changed.off >= 0.9
     assert changed.cut <= 0.1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_head_of_layer_2_is_needed_and_one_of_layer_1_is(seed: int) -> None:
+    sentences = [sentence for pair in PAIRS[:100] for sentence in pair]
+    right = answers_without(load(f"pronoun-{seed}"), sentences)
+    assert right.shape == (2, 4)
+    assert right[1].min() >= 0.95
+    assert right[0].min() <= 0.93
+    layer, head = load(f"pronoun-{seed}").pointing_head or (0, 0)
+    assert right[layer, head] == pytest.approx(
+        measure_rewired(load(f"pronoun-{seed}"), PAIRS[:100]).off
+    )
+
+
+def test_each_head_of_the_one_layer_model_serves_classes_and_none_flips() -> None:
+    encoder = load("pronoun-one-layer-0")
+    sentences = [sentence for pair in PAIRS for sentence in pair]
+    hits = hits_by_class(encoder, sentences)
+    assert set(hits) == {"animate", "place", "thing"}
+    assert {kind: list(share[0] >= 0.9) for kind, share in hits.items()} == {
+        "animate": [False, False, True, False],
+        "place": [True, False, False, False],
+        "thing": [False, True, False, True],
+    }
+    assert head_flips(encoder, PAIRS).max() <= 0.02
+    trained = load("pronoun-0")
+    layer, head = trained.pointing_head or (0, 0)
+    assert head_flips(trained, PAIRS)[layer, head] == pointing("pronoun-0").flips
 
 
 @pytest.mark.parametrize("seed", SEEDS)

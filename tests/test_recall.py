@@ -89,6 +89,13 @@ def test_five_times_the_steps_seldom_help(rows: dict[str, Any]) -> None:
     assert sum(share >= 0.95 for share in shares[1]) == 1
 
 
+def test_five_times_the_steps_teach_more_of_two_pairs(rows: dict[str, Any]) -> None:
+    """What is not learned in 600 steps is not what cannot be learned."""
+    for name in ("GRU", "LSTM"):
+        few, many = (rows[part][name]["2"]["accuracy"] for part in ("pairs", "pairs longer"))
+        assert max(few) <= 0.6 < 0.65 <= min(many)
+
+
 def test_at_a_distance_of_8_the_same_networks_learn(rows: dict[str, Any]) -> None:
     for name in PLAIN:
         assert sum(share >= 0.95 for share in fixed(rows, name, 8)) >= 2

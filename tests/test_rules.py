@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -140,6 +141,13 @@ BAD: list[tuple[rules.Rule, Callable[[NotebookNode], None], str]] = [
     (rules.no_network, showing("application/javascript", 'import("https://a.org/b")'), "network"),
     (rules.no_network, showing("application/javascript", "u = 'https://cdn.a.org/b'"), "network"),
     (rules.small, showing("text/plain", "x" * 200_001), "bytes of output"),
+    (
+        rules.time_stated,
+        with_text("## Part 1: a word (5 minutes)"),
+        "the chapter states no minutes",
+    ),
+    (rules.time_stated, with_text("## Part 1: a (10 minutes)\n" + "word " * 3000), "gives 20"),
+    (rules.few_predictions, with_text("**Predict** " * 7), "7 predictions, at most 6"),
 ]
 
 
@@ -150,6 +158,20 @@ def test_each_rule_refuses_what_it_is_for(
     nb = copy.deepcopy(good())
     change(nb)
     assert sentence in "\n".join(rule(nb))
+
+
+def test_minutes_count_what_a_reader_reads_and_does() -> None:
+    cells = notebook(
+        text("word " * 300 + "\n## References\n" + "name " * 900),
+        code("import numpy as np"),
+        code("x\n" * 16),
+        code("figures.ExploreTiles()"),
+        code("def f(): ...", tags=["exercise"]),
+        code("def f():\n" + "    ...\n" * 80, tags=["solution"]),
+        code('q = {\n    "Why?": {\n        "+ yes": "Yes.",\n    },\n}', tags=["quiz"]),
+    ).cells
+    cells[1]["id"] = "imports"
+    assert rules.minutes(cells) == 2 + 2 + 3 + 1 / 8 + 6 + 0.75
 
 
 def test_no_rule_is_untested() -> None:
@@ -223,6 +245,18 @@ def test_links_and_pictures(path: Path) -> None:
 
 def test_chapters_share_no_function() -> None:
     assert list(rules.repeated_functions({path.name: read(path) for path in chapters()})) == []
+
+
+def test_the_map_of_the_chapters_states_their_minutes() -> None:
+    rows = re.findall(r"\((\d\d_\w+\.ipynb)\).*\| (\d+) min", rules.markdown_of(chapters()[0]))
+    first = {path.name: read(path).cells[0].source for path in chapters()[1:]}
+    stated = {
+        name: found[1]
+        for name, source in first.items()
+        if (found := re.search(r"about (\d+) minutes", source))
+    }
+    assert dict(rows) == stated
+    assert stated.keys() == first.keys()
 
 
 def test_every_tag_is_explained() -> None:

@@ -14,8 +14,11 @@ class Machine:
     """A GPU as its maker describes it. Sizes are in bytes.
 
     flops            floating-point operations a second of its tensor cores, for 16-bit numbers
+    exps             powers of 2 a second: 16 in each multiprocessor at each tick of the clock
     bandwidth        bytes a second, to and from its large memory
     memory           of the large memory (HBM)
+    cache            of the level-2 cache, which all multiprocessors share
+    reads            bytes a second that can be read from that cache; None where none is published
     multiprocessors  that work side by side
     fast             of the fast memory of a multiprocessor: shared memory and cache
     room             of shared memory that one program may have
@@ -24,8 +27,11 @@ class Machine:
     """
 
     flops: float
+    exps: float
     bandwidth: float
     memory: float
+    cache: float
+    reads: float | None
     multiprocessors: int
     fast: int
     room: int
@@ -37,6 +43,11 @@ class Machine:
         """Operations for each byte from which on the arithmetic, not the memory, sets the time."""
         return self.flops / self.bandwidth
 
+    @property
+    def each_exp(self) -> float:
+        """Operations that its tensor cores make in the time of one exp."""
+        return self.flops / self.exps
+
     def bound(self, intensity: float) -> float:
         """Operations a second, at most, of a program that does `intensity` of them for each byte."""
         return min(self.flops, self.bandwidth * intensity)
@@ -45,8 +56,11 @@ class Machine:
 MACHINES = {
     "A100": Machine(
         312e12,
+        16 * 108 * 1.41e9,
         1.555e12,
         40e9,
+        40e6,
+        5120 * 1.41e9,
         108,
         192 * KB,
         163 * KB,
@@ -55,8 +69,11 @@ MACHINES = {
     ),
     "H100": Machine(
         989.4e12,
+        16 * 132 * 1.83e9,
         3.35e12,
         80e9,
+        50e6,
+        None,
         132,
         256 * KB,
         227 * KB,

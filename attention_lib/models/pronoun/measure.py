@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...shapes import Array
-from ..corpus import Sentence
+from ..corpus import CLASS_OF, Sentence
 from ..encoder import Cut, Edit, Encoder, HeadOff, Run, Take, What, exchange
 
 WEIGHTS = Path(__file__).parent / "weights"
@@ -67,6 +67,39 @@ class Rewired:
 def head_hits(encoder: Encoder, sentences: Sequence[Sentence]) -> Array:
     """For each head (layers, heads): in what share of the sentences it hits, as in Pointing."""
     return np.asarray(_looks(sentences, _run(encoder, sentences))[0].mean(0))
+
+
+def hits_by_class(encoder: Encoder, sentences: Sequence[Sentence]) -> dict[str, Array]:
+    """`head_hits` of the sentences whose right noun is of each class: animate, place, thing."""
+    kinds = [CLASS_OF[sentence.answer] for sentence in sentences]
+    return {
+        kind: head_hits(encoder, [s for s, of in zip(sentences, kinds, strict=True) if of == kind])
+        for kind in sorted(set(kinds))
+    }
+
+
+def head_flips(encoder: Encoder, pairs: Pairs) -> Array:
+    """For each head (layers, heads): in what share of the pairs it flips, as in Pointing."""
+    sentences = [sentence for pair in pairs for sentence in pair]
+    hits = _looks(sentences, _run(encoder, sentences))[0]
+    return np.asarray(hits.reshape(-1, 2, encoder.layers, encoder.heads).min(1).mean(0))
+
+
+def answers_without(encoder: Encoder, sentences: Sequence[Sentence]) -> Array:
+    """For each head (layers, heads): the share of right answers once it alone is switched off."""
+    right = [
+        [
+            _share(
+                [
+                    encoder(s.words, [HeadOff(layer, head)]).answer(s.pronoun) == s.answer
+                    for s in sentences
+                ]
+            )
+            for head in range(encoder.heads)
+        ]
+        for layer in range(encoder.layers)
+    ]
+    return np.array(right)
 
 
 def choose_head(encoder: Encoder, sentences: Sequence[Sentence]) -> tuple[int, int]:

@@ -339,6 +339,12 @@ def measure_pairs() -> Rows:
     return _grid(PAIRS, train_pairs, "pairs")
 
 
+def measure_pairs_longer() -> Rows:
+    """Two pairs with five times the steps."""
+    cells = dict.fromkeys(("GRU", "LSTM"), (2,))
+    return _grid(cells, partial(train_pairs, steps=LONGER_STEPS), "pairs, longer")
+
+
 def _grid(
     cells: Mapping[str, tuple[int, ...]],
     run: Callable[[str, int, int], tuple[float, int]],
@@ -384,6 +390,7 @@ PARTS: dict[str, Callable[[], Rows]] = {
     "pairs": measure_pairs,
     "fixed": measure_fixed,
     "longer": measure_longer,
+    "pairs longer": measure_pairs_longer,
 }
 
 
@@ -396,6 +403,7 @@ def stored() -> Rows:
     "longer": as "fixed", with LONGER_STEPS in place of STEPS
     "mixed"[name]["accuracy"][distance][seed]: trained at distances from 1 to FARTHEST
     "pairs"[name][pairs]["accuracy" | "steps"][seed]: associative recall
+    "pairs longer": as "pairs", with LONGER_STEPS in place of STEPS
     Distances and numbers of pairs are strings, as JSON's keys are.
     """
     rows: Rows = json.loads((WEIGHTS / "recall.json").read_text(encoding="utf-8"))

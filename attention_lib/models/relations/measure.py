@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ...core import attention
 from ...heads import merge_heads, split_heads
 from ...shapes import Array, Mask, check_count, describe
+from ..corpus import CLASS_OF, NOUNS
 from ..encoder import Encoder, Run
 from .data import RELATIONS, Relation, RelationGrammar, TaggedSentence
 
@@ -104,6 +105,20 @@ class Hops:
     it_blind: float
     others_blind: float
     antecedent_hidden: float
+
+
+@dataclass(frozen=True)
+class Blind:
+    """Counts of "it" that cannot see its noun in the last layer, where that noun is of one class.
+
+    asked    how often "it" was asked
+    right    answered with the right noun all the same
+    outside  answered with a word that does not stand in the sentence
+    """
+
+    asked: int
+    right: int
+    outside: int
 
 
 def held_out_sentences(n: int, seed: int = 0) -> list[TaggedSentence]:
@@ -195,6 +210,22 @@ def measure_hops(encoder: Encoder, sentences: Sequence[TaggedSentence]) -> Hops:
     return Hops(
         **{name: float(each[RELATIONS.index("coreference")]) for name, each in seen.items()}
     )
+
+
+def blind_by_class(encoder: Encoder, sentences: Sequence[TaggedSentence]) -> dict[str, Blind]:
+    """Hide the right noun as in Hops.antecedent_hidden, and count the answers by the noun's class:
+    animate, place, thing. Raises as `answer_questions`."""
+    found: dict[str, list[tuple[bool, bool]]] = {kind: [] for kind in NOUNS}
+    for group in _groups(encoder, sentences):
+        logits = _run(encoder, group, hidden="antecedent_hidden")[0]
+        for i in np.flatnonzero(group.relation == RELATIONS.index("coreference")):
+            given, right = (encoder.answers[j] for j in (logits[i].argmax(), group.answer[i]))
+            words = [encoder.words[token] for token in group.tokens[group.row[i]]]
+            found[CLASS_OF[right]].append((given == right, given not in words))
+    return {
+        kind: Blind(len(rows), *(sum(column) for column in zip(*rows, strict=True)))
+        for kind, rows in found.items()
+    }
 
 
 def update_lengths(encoder: Encoder, run: Run, layer: int) -> Array:
