@@ -139,8 +139,7 @@ def grade(
     released(course, name)
     folders = (path for path in course.glob(f"submitted/*/{name}") if path.is_dir())
     students = sorted({*students} or {folder.parent.name for folder in folders})
-    count = workers or os.cpu_count() or 1
-    grade_batch(course, name, seed=seed, students=students, sandboxed=sandboxed, workers=count)
+    grade_batch(course, name, seed=seed, students=students, sandboxed=sandboxed, workers=workers)
     graded = Graded()
     for student in tqdm(students, desc="gradebook", unit="submission"):
         try:

@@ -16,20 +16,18 @@ from .sheet import written
 from .shelf import marks, submission, write
 from .tasks import NAMES, Task, assignments
 
-# What a wrong answer without a known mistake is counted under, by what was said of it.
+# What a wrong answer without a known mistake is counted under, by its kind.
 OTHERS = {
-    r"STUDENT is empty": "The name is missing.",
-    r"It is not written yet|There is no \w+ .*in the notebook|There is no output\.$": "It is not written.",
-    r".* (did not finish in|took more than|started more than|gave more than|ended Python)": (
-        "It was stopped: no end, too much memory, too many processes, or the end of Python."
-    ),
-    r"It raises|Its cell raises|An earlier cell raises|It waits for input": "It raised an error.",
-    r"The values are right": "The values are right, but an argument was changed in place.",
-    r".* (has shape|has \d+ parts|is of type|holds \d+ parts)": "The result has another shape or type.",
-    r"There is no notebook|The file is|It could not be": "What was handed in could not be read as this assignment.",
+    "nameless": "The name is missing.",
+    "blank": "It is not written.",
+    "time": "It did not come to an end.",
+    "stopped": "It was stopped: too much memory, too many processes, or the end of Python.",
+    "raised": "It raised an error.",
+    "changed": "The values are right, but an argument was changed in place.",
+    "shape": "The result has another shape or type.",
+    "unread": "What was handed in could not be read as this assignment.",
+    "values": "Something else.",
 }
-ANOTHER = "Something else."
-UNREAD = "There is no notebook."
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def report(course: Path, name: str) -> tuple[Path, Path, str]:
     for student, answers in found.items():
         path = submission(course, name, student)
         if path.is_file() and unmarked(path.read_bytes()):
-            found[student] = [one | {"advice": UNREAD} for one in answers]
+            found[student] = [one | {"kind": "unread", "settings": {}} for one in answers]
     questions = tally(name, list(found.values()))
     text = as_text(name, questions)
     print(text)
@@ -108,8 +106,7 @@ def _made(mark: Mapping[str, Any], known: Mapping[str, Mapping[str, str]]) -> li
             (f"{knob}: {setting}", known.get(knob, {}).get(setting, f"{knob}: {setting}"))
             for knob, setting in mark["settings"].items()
         ]
-    fits = (label for said, label in OTHERS.items() if re.match(said, mark["advice"]))
-    return [("", next(fits, ANOTHER))]
+    return [("", OTHERS.get(mark.get("kind", ""), OTHERS["values"]))]
 
 
 def as_text(name: str, questions: Sequence[Question]) -> str:

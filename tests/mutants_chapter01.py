@@ -127,6 +127,55 @@ def one_values_compared(query: Any, keys: Any, values: Any) -> Any:
     return softmax(values @ query / np.sqrt(len(query))) @ values
 
 
+@wrong("attend_one", "cosine similarity", compare="cosine")
+def one_cosine(query: Any, keys: Any, values: Any) -> Any:
+    similar = keys @ query / (np.linalg.norm(keys, axis=1) * np.linalg.norm(query))
+    return softmax(similar / np.sqrt(len(query))) @ values
+
+
+@wrong(
+    "attend_one",
+    "(1) You do not scale",
+    "(2) You compare by distance",
+    scale="none",
+    compare="distance",
+)
+def one_nearest(query: Any, keys: Any, values: Any) -> Any:
+    return softmax(-np.linalg.norm(keys - query, axis=1)) @ values
+
+
+@wrong("attend_one", "squared distance", compare="squared distance")
+def one_nearest_squared(query: Any, keys: Any, values: Any) -> Any:
+    return softmax(-((keys - query) ** 2).sum(axis=1) / np.sqrt(len(query))) @ values
+
+
+@wrong("attend_one", "sigmoid", softmax="sigmoid")
+def one_sigmoid(query: Any, keys: Any, values: Any) -> Any:
+    return (1 / (1 + np.exp(-keys @ query / math.sqrt(len(query))))) @ values
+
+
+@wrong("attend_one", "temperature of 2", scale="1/(2 sqrt(d_k))")
+def one_warm(query: Any, keys: Any, values: Any) -> Any:
+    return softmax(keys @ query / (2 * np.sqrt(len(query)))) @ values
+
+
+@wrong("attend_one", "by 8, the root of 64", scale="1/8")
+def one_of_width_64(query: Any, keys: Any, values: Any) -> Any:
+    return softmax(keys @ query / np.sqrt(64)) @ values
+
+
+@wrong("attend_one", "by the largest of them", scale="1/largest")
+def one_by_the_largest(query: Any, keys: Any, values: Any) -> Any:
+    scores = keys @ query
+    return softmax(scores / scores.max()) @ values
+
+
+@wrong("attend_one", "leave out the first key", left_out="first key")
+def one_without_the_first(query: Any, keys: Any, values: Any) -> Any:
+    weights = [math.exp(keys[i] @ query / math.sqrt(len(query))) for i in range(1, len(keys))]
+    return sum(w * v for w, v in zip(weights, values[1:], strict=True)) / sum(weights)
+
+
 @wrong("attend_one", "(1) You do not scale", "(2) You return", scale="none", output="weights")
 def one_unscaled_weights(query: Any, keys: Any, values: Any) -> Any:
     return softmax(keys @ query)
@@ -313,7 +362,23 @@ def many_mask_transposed(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
     return many_minus_infinity(q, k, v, None if mask is None else mask.swapaxes(-1, -2))
 
 
+@wrong("scaled_dot_product_attention", "for which nobody asked", softmax="causal")
+def attention_causal(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
+    T, S = q.shape[-2], k.shape[-2]
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = np.where(mask, scores, -1e9)
+    weights = np.exp(scores - scores.max(-1, keepdims=True)) * np.tri(T, S, S - T)
+    return np.nan_to_num(weights / weights.sum(-1, keepdims=True)) @ v
+
+
 # cross_attention
+
+
+@wrong("cross_attention", "join x to the context", sources="x, both, both")
+def cross_joined(x: Any, context: Any, W_Q: Any, W_K: Any, W_V: Any) -> Any:
+    both = np.vstack([x, context])
+    return softmax(x @ W_Q @ (both @ W_K).T / np.sqrt(W_K.shape[1])) @ both @ W_V
 
 
 @right("cross_attention")
@@ -610,3 +675,28 @@ def rotate_degrees(x: Any, positions: Any) -> Any:
 @wrong("rotate", "(1) You turn the wrong way", "(2) You add 1", turn="backward", counting="from 1")
 def rotate_two_mistakes(x: Any, positions: Any) -> Any:
     return rotated(x, -angles_of(x, [p + 1 for p in positions]))
+
+
+@wrong("rotate", "add a table of sines", turn="added")
+def rotate_added(x: Any, positions: Any) -> Any:
+    d = x.shape[1]
+    angles = positions[:, None] / 10000 ** (np.arange(0, d, 2) / d)
+    table = np.empty(x.shape)
+    table[:, 0::2], table[:, 1::2] = np.sin(angles), np.cos(angles)
+    return x + table
+
+
+@wrong("rotate", "add sines and cosines", turn="added, by halves")
+def rotate_added_by_halves(x: Any, positions: Any) -> Any:
+    d = x.shape[1]
+    angles = positions[:, None] * 10000.0 ** (-2 * np.arange(d // 2) / d)
+    return x + np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+@wrong("rotate", "into degrees", frequency="to degrees")
+def rotate_in_degrees(x: Any, positions: Any) -> Any:
+    d = x.shape[1]
+    angles = np.degrees(positions[:, None] * 10000.0 ** (-2 * np.arange(d // 2) / d))
+    a, b = x[:, : d // 2], x[:, d // 2 :]
+    cos, sin = np.cos(angles), np.sin(angles)
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=1)

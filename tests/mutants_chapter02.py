@@ -302,3 +302,43 @@ jacobian(
     form="own score",
     given="scores",
 )
+
+
+@wrong("stable_softmax", "replace the NaN by 0", shift="none, NaN to 0")
+def stable_without_nan(scores: Any) -> Any:
+    exps = np.exp(scores)
+    return np.nan_to_num(exps / exps.sum(axis=-1, keepdims=True))
+
+
+@wrong("stable_softmax", "clip the scores", shift="clipped")
+def stable_clipped(scores: Any) -> Any:
+    exps = np.exp(np.clip(scores, -50, 50))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+@wrong("stable_softmax", "divide by the maximum", shift="divided")
+def stable_divided(scores: Any) -> Any:
+    exps = np.exp(scores / scores.max(axis=-1, keepdims=True))
+    return exps / exps.sum(axis=-1, keepdims=True)
+
+
+@wrong("scaled_scores", "cosine similarity", output="cosine")
+def scores_cosine(x: Any, W_Q: Any, W_K: Any) -> Any:
+    q, k = x @ W_Q, x @ W_K
+    lengths = np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(k, axis=1)
+    return q @ k.T / lengths / np.sqrt(W_K.shape[1])
+
+
+@wrong("scaled_scores", "by 8, the root of 64", scale="1/8")
+def scores_of_width_64(x: Any, W_Q: Any, W_K: Any) -> Any:
+    return x @ W_Q @ (x @ W_K).T / 64**0.5
+
+
+@wrong("scaled_scores", "temperature of 2", scale="1/(2 sqrt(d_k))")
+def scores_warm(x: Any, W_Q: Any, W_K: Any) -> Any:
+    return x @ W_Q @ (x @ W_K).T / math.sqrt(W_K.shape[1]) / 2
+
+
+@wrong("softmax_jacobian", "w @ w, one number", form="dot product")
+def jacobian_with_a_dot_product(weights: Any) -> Any:
+    return np.diag(weights) - weights @ weights

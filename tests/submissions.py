@@ -120,13 +120,13 @@ while True:
         while True: pass
     except BaseException: pass
 """,
-        "The cell that begins with `import signal` did not finish in 0.7 s.",
+        "The cell that begins with `import signal` did not finish in 0.7 s of computing.",
         0.7,
     ),
     Failing(
         "loops in the function",
         returning("sum(iter(int, 1))"),
-        "It did not finish in 0.7 s.",
+        "It did not finish in 0.7 s of computing.",
         0.7,
     ),
     Failing(

@@ -20,8 +20,9 @@ from assignments.__main__ import main
 from assignments.course import gradebook, make_course
 from assignments.doctor import mended, to_bytes
 from assignments.export import export
+from assignments.grader.grade import KINDS
 from assignments.gradescope import remember
-from assignments.report import ANOTHER, OTHERS, Mistake, Question, tally
+from assignments.report import OTHERS, Mistake, Question, tally
 from assignments.roster import placed
 from assignments.scores import scores_of
 from assignments.sheet import Sheet, quoted, written
@@ -32,12 +33,15 @@ from tests.handins import course_with_release
 Mark = dict[str, Any]
 
 
-def mark(question: str, points: float, advice: str = "Correct.", **settings: str) -> Mark:
+def mark(
+    question: str, points: float, advice: str = "Correct.", kind: str = "values", **settings: str
+) -> Mark:
     """One question's mark, as the grader writes it."""
     return {
         "question": question,
         "points": points,
         "out_of": 4.0,
+        "kind": "right" if points else "known" if settings else kind,
         "settings": settings,
         "advice": advice,
         "flags": [],
@@ -481,31 +485,15 @@ def test_a_sheet_that_is_not_utf_8_stays_too() -> None:
 
 # --- the report
 
-SAID = {
-    "It is not written yet.": "It is not written.",
-    "There is no function double in the notebook. Its cell raises E.": "It is not written.",
-    "There is no predicted and no measured in the notebook.": "It is not written.",
-    "There is no output.": "It is not written.",
-    "Cell 3 of the code did not finish in 10 s.": "It was stopped",
-    "It took more than 2 GB of memory.": "It was stopped",
-    "It ended Python before there was a result.": "It was stopped",
-    "It raises TypeError in line 3, `x`: no message.": "It raised an error.",
-    "The values are right. You changed q in place: work on a copy.": "The values are right",
-    "The result has shape (3,), expected (5,), in case 1 of 6: q (3, 7).": "The result has another shape",
-    "The file is empty.": "What was handed in could not be read",
-    "The result is off by up to 0.3 in case 1.": ANOTHER,
-    "STUDENT is empty: your numbers are drawn from your name.": "The name is missing",
-}
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_wrong_answers_without_a_known_mistake_are_counted_by_their_kind(kind: str) -> None:
+    (question,) = tally("another", [[mark("double", 0.0, "Zoé's own words", kind)]])
+    assert question.mistakes == (Mistake("", OTHERS[kind], 1),)
 
 
-@pytest.mark.parametrize("said", SAID)
-def test_wrong_answers_without_a_known_mistake_are_sorted(said: str) -> None:
-    (question,) = tally("another", [[mark("double", 0.0, said)]])
-    (mistake,) = question.mistakes
-    assert mistake.setting == ""
-    assert mistake.advice.startswith(SAID[said])
-    assert mistake.advice in (*OTHERS.values(), ANOTHER)
-    assert "Zoé" not in mistake.advice
+def test_every_kind_of_a_wrong_answer_has_its_words() -> None:
+    assert {*OTHERS, "right", "known"} == {*KINDS}
 
 
 def test_a_blank_notebook_that_stands_for_a_file_counts_as_not_read(course: Path) -> None:

@@ -1,14 +1,17 @@
 """The grader: every submission is contained and graded as it deserves, and nothing else changes."""
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
 import platform
+import re
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -25,7 +28,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import attention_lib
 import figures
-from assignments.grader import grade, sandbox, seccomp, troubles
+from assignments.grader import grade, processors, sandbox, seccomp, troubles
 from assignments.grader.flags import flags
 from assignments.grader.grade import Mark, grade_batch, grade_notebook
 from assignments.grader.sandbox import Outcome, SandboxMissing, run
@@ -197,11 +200,23 @@ def test_harmless_ones_without_a_sandbox(name: str) -> None:
         assert marks(HARMLESS[name], GUARDED, sandboxed=False).points == 4
 
 
+SAID = {  # what the advice says of each kind
+    "changed": "^The values are right",
+    "blank": "^It is not written|^There is no ",
+    "time": "did not finish",
+    "stopped": "took more|started more|wrote more|gave more|ended Python|something else where",
+    "raised": "^It raises|^It waits for input",
+    "shape": "has shape|of type|expected",
+}
+
+
 @pytest.mark.parametrize("case", FAILING, ids=lambda case: case.name)
 def test_what_comes_to_nothing_is_told_why(case: Failing, canary: Path) -> None:
     mark = marks(case.code, seconds=case.seconds)
     assert mark.points == 0
     assert case.says in mark.advice
+    words = (kind for kind, said in SAID.items() if re.search(said, mark.advice))
+    assert mark.kind == ("known" if mark.settings else next(words, "values"))
     assert len(mark.advice) < 700
     assert mark.advice.isprintable()
 
@@ -209,6 +224,153 @@ def test_what_comes_to_nothing_is_told_why(case: Failing, canary: Path) -> None:
 @pytest.mark.parametrize("name", OTHERS_RIGHT)
 def test_other_right_answers(name: str, canary: Path) -> None:
     assert marks(OTHERS_RIGHT[name]).advice == "Correct."
+
+
+# Time
+
+
+def test_time_is_what_a_submission_computes_and_not_what_it_waits_for() -> None:
+    assert marks("import time\ntime.sleep(1)\n" + RIGHT, seconds=0.8).points == 4
+    computes = "import time\nwhile time.process_time() < 3: pass\n"
+    assert marks(computes + RIGHT, seconds=0.8).kind == "time"
+
+
+def test_what_its_processes_compute_counts_also_when_they_have_ended() -> None:
+    child = "import subprocess, sys\nwork = 'import time\\nwhile time.process_time() < .3: pass'\n"
+    child += "for _ in range(9): subprocess.run([sys.executable, '-S', '-c', work])\n"
+    assert marks(child + RIGHT, seconds=1.2).kind == "time"
+
+
+def test_who_waits_for_ever_is_stopped_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sandbox.PATIENCE >= 10
+    monkeypatch.setattr(sandbox, "PATIENCE", 1)
+    mark = marks("import time\ntime.sleep(999)\n" + RIGHT, seconds=0.8)
+    assert (mark.kind, mark.points) == ("time", 0)
+    assert "waited for something that never came" in mark.advice
+
+
+def test_torch_is_there_before_the_time_begins() -> None:
+    loaded = "float('torch' in __import__('sys').modules)"
+    cell = f"import numpy, torch\ndef {QUESTION}(*case):\n    return {loaded}"
+    assert outcome(cell, seconds=0.5).outputs[0] == 1
+    assert number(loaded) == 0
+
+
+def test_what_ran_out_of_time_beside_others_is_marked_once_more_alone(
+    course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine on which two at once always run out of time."""
+    names = ("ada", "bob", "eve")
+    for name in names:
+        hand_in(course, name, whole(name))
+    busy = threading.Barrier(2)
+
+    def crowded(cells: Sequence[str], task: Task, *given: Any, **options: Any) -> Outcome:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            busy.wait(timeout=0.3)
+            return Outcome([None] * 6, [""] * 6, "time")
+        busy.reset()
+        return run(cells, task, *given, **options)
+
+    monkeypatch.setattr(grade, "run", crowded)
+    found = read(grade_batch(course, "pointing", seed=SEED, workers=2))
+    for name in names:
+        assert [mark["points"] for mark in found[name]["questions"]] == [4, 3]
+
+
+@pytest.mark.slow
+def test_a_busy_machine_costs_nobody_a_mark(tmp_path: Path) -> None:
+    """Twelve at once, each with torch in an answer, beside a busy loop on each processor."""
+    source = json.loads((grade.SOURCES / "pointing.ipynb").read_text(encoding="utf-8"))
+    answer = next(one for one in source["cells"] if "def stored_keys_attention" in str(one))
+    answer["source"] = ["import torch\n", *answer["source"]]
+    for number in range(12):
+        hand_in(tmp_path, f"student{number}", json.dumps(source).encode())
+    loop = [sys.executable, "-c", "while True: pass"]
+    with contextlib.ExitStack() as stack:
+        for _ in range(processors.available()):
+            stack.callback(stack.enter_context(subprocess.Popen(loop)).kill)
+        found = read(grade_batch(tmp_path, "pointing", workers=12))
+    full = [*grade.points_of(grade.SOURCES / "pointing.ipynb").values()]
+    for name, one in found.items():
+        assert [mark["points"] for mark in one["questions"]] == full, name
+    assert len(found) == 12
+
+
+def test_processors_are_those_that_may_be_used(tmp_path: Path) -> None:
+    groups, system = tmp_path / "cgroup", tmp_path / "system"
+    allowed = len(os.sched_getaffinity(0))
+    assert processors.available(groups, system) == allowed
+
+    def limited(line: str, **files: str) -> int:
+        groups.write_text(f"9:name=systemd:/\n{line}\n")
+        for name, text in files.items():
+            path = system / name.replace("__", "/").replace("_dot_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return processors.available(groups, system)
+
+    assert limited("0::/a/b", a__cpu_dot_max="50000 100000\n", a__b__cpu_dot_max="max 100000") == 1
+    assert limited("0::/a/b", a__cpu_dot_max="900000 100000") == min(9, allowed)
+    quota = {"cpu,cpuacct__cpu_dot_cfs_quota_us": "-1", "cpu,cpuacct__cpu_dot_cfs_period_us": "9"}
+    assert limited("4:cpu,cpuacct:/x", **quota) == allowed
+    quota |= {
+        "cpu,cpuacct__x__cpu_dot_cfs_quota_us": "7",
+        "cpu,cpuacct__x__cpu_dot_cfs_period_us": "9",
+    }
+    assert limited("4:cpu,cpuacct:/x", **quota) == 1
+    os.sched_setaffinity(0, [min(before := os.sched_getaffinity(0))])
+    try:
+        assert processors.available() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+# One answer and the others
+
+
+BREAKS = {
+    "json and NumPy are changed": "import json, numpy as np\njson.dumps = json.encoder = np.exp = np.where = None",
+    "it never ends": "while True: pass",
+    "it ends Python": "import os\nos._exit(0)",
+    "it raises": "1 / 0",
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_an_answer_that_breaks_what_all_use_costs_its_own_points_only(name: str) -> None:
+    n = own_number("ada")[0]
+    book = notebook(BREAKS[name], RIGHT, f"STUDENT = 'ada'\npredicted = measured = {2 * n}")
+    for cell, label in zip(book.cells, ("doubled", QUESTION, "name"), strict=True):
+        cell.metadata["nbgrader"] = {"grade_id": label, "solution": True}
+    found = grade_notebook(book, ASSIGNMENT, seed=SEED, student="ada", points=POINTS, seconds=0.7)
+    assert found[0].points == 4, found[0].advice
+    book.cells[0].metadata["nbgrader"] = {}
+    again = grade_notebook(book, ASSIGNMENT, seed=SEED, student="ada", points=POINTS, seconds=0.7)
+    assert again[0].points == 4 * (name == "it raises")
+
+
+def test_an_answer_may_use_another() -> None:
+    book = notebook(
+        "def helper(w, v): return w @ v",
+        RIGHT.replace("True) @ v", "True)").replace("return w /", "return helper(w /").rstrip()
+        + ", v)",
+    )
+    for cell, label in zip(book.cells, ("doubled", QUESTION), strict=True):
+        cell.metadata["nbgrader"] = {"grade_id": label, "solution": True}
+    found = grade_notebook(book, ASSIGNMENT, seed=SEED, student="ada", points=POINTS)
+    assert found[0].advice == "Correct."
+
+
+def test_a_helper_below_an_import_that_failed_is_explained() -> None:
+    helper = "import scipy_or_else\ndef helper(w): return w"
+    advice = marks(
+        "1 / 0", helper, RIGHT.replace("    return w /", "    return helper(w) /")
+    ).advice
+    assert "name 'helper' is not defined" in advice
+    assert "Its cell raises ModuleNotFoundError in line 1, `import scipy_or_else`" in advice
+    assert "Only NumPy and torch are there." in advice
+    assert "ZeroDivisionError" not in advice
 
 
 def test_a_mistake_is_named() -> None:
@@ -536,7 +698,7 @@ def test_hints_see_the_end_of_what_is_long(monkeypatch: pytest.MonkeyPatch) -> N
     case = TASK.cases(SEED, "ada")[0]
     for place, seen in (([1, 1, 0, 90_003], "5000, END"), ([], "0, END")):
         said = troubles.trouble(report | {"place": place}, TASK.exercise, case, [cell], [])
-        assert f"Seen: 2000, 5000, {seen}." in said
+        assert f"Seen: 2000, 5000, {seen}." in said.text
 
 
 # What a driver may be made to say
@@ -598,7 +760,7 @@ def test_cells_that_mark_are_not_run() -> None:
     odd += [new_markdown_cell("x = "), {"cell_type": "code", "source": [RIGHT, 3]}]  # type: ignore[no-untyped-call]
     book = new_notebook()  # type: ignore[no-untyped-call]
     book["cells"] = odd
-    assert list(grade._code(book, {f"{QUESTION}-check"})) == ["", RIGHT]
+    assert list(grade._code(book, {f"{QUESTION}-check"})) == [("", ""), ("", RIGHT)]
 
 
 # A batch

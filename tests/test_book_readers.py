@@ -198,7 +198,7 @@ def test_text_can_be_read_on_the_narrowest_screen(browser: Browser, site: Path, 
         seen.page.goto((site / name).as_uri())
         all_live(seen.page)
         sizes = seen.page.eval_on_selector_all(
-            "main .bd-article p",
+            "article p",
             "all => all.filter(p => p.offsetParent).map(p => parseFloat(getComputedStyle(p).fontSize))",
         )
         assert min(sizes) >= 13

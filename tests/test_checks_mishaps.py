@@ -7,13 +7,15 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from attention_lib.checks import check, diagnose, exercises
+from attention_lib.checks import Exercise, check, diagnose, exercises
+from attention_lib.checks.engine import Output
 from attention_lib.checks.hints import (
     FROM_THE_END,
     KEPT,
@@ -26,6 +28,7 @@ from attention_lib.checks.hints import (
     SPREAD,
     hint,
 )
+from attention_lib.checks.properties import no_average
 from tests.answers import Function, softmax
 from tests.mutants_chapter01 import (
     attention_with,
@@ -287,6 +290,79 @@ def test_other_faults_under_a_mask_are_not_laid_to_it() -> None:
         assert "forbidden" not in diagnose(exercise, cases, [spoilt]).advice
 
 
+# What can be seen where no known mistake explains an answer
+
+
+def spoilt(task: str, change: Callable[[Any], Any]) -> str:
+    """What is said of the right outputs, each changed in the same way."""
+    exercise = exercises()[task]
+    cases = exercise.cases(0)
+    return diagnose(exercise, cases, [change(exercise.reference(*case)) for case in cases]).advice
+
+
+def test_weights_that_do_not_sum_to_1_are_seen_behind_the_output() -> None:
+    text = spoilt("attend_one", lambda out: 0.83 * out)
+    assert "weights behind your result do not sum to 1 in all: a sum is 0.83." in text
+
+
+def test_negative_weights_are_seen_behind_the_output() -> None:
+    def by_signs(case: Any) -> Any:
+        q, k, v = case
+        weights = 1 + 2 * np.tanh(k @ q)
+        return weights / weights.sum() @ v
+
+    exercise = exercises()["attend_one"]
+    cases = exercise.cases(0)
+    text = diagnose(exercise, cases, [by_signs(case) for case in cases]).advice
+    assert "Some of the weights behind your result are negative." in text
+
+
+def test_numbers_outside_the_values_are_counted_where_weights_are_not_told() -> None:
+    """Three columns cannot tell nine weights apart."""
+    values, output = np.arange(27.0).reshape(9, 3), np.array([[0.0, 30.0, 8.0]])
+    assert "1 of 3 numbers lie outside the range of the values." in no_average(values, output)
+    assert no_average(values, values[3:5]) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda out: 3 * out, "It is right but for a factor of 3."),
+        (lambda out: out - 0.25, "It is right but for 0.25 less in every number."),
+        (
+            lambda out: out[::-1],
+            "The right numbers are there, but their rows stand in another order.",
+        ),
+        (
+            lambda out: np.where(np.arange(len(out))[:, None] == 2, 7.0, out),
+            "All of it is right but for row 2, counted from 0.",
+        ),
+        (lambda out: out + np.arange(out.size).reshape(out.shape), "No usual mistake explains it."),
+    ],
+    ids=["factor", "shift", "order", "row", "nothing"],
+)
+def test_the_relation_to_what_is_right_is_told(change: Callable[[Any], Any], words: str) -> None:
+    assert spoilt("scaled_scores", change).endswith(words)
+
+
+def test_what_is_tried_is_bounded() -> None:
+    """Where nothing explains an answer: a third mistake is added to the nearest pairs alone."""
+    for exercise in exercises().values():
+        tried: set[tuple[tuple[str, str], ...]] = set()
+
+        def noted(
+            *case: Any, exercise: Exercise = exercise, tried: Any = tried, **settings: str
+        ) -> Output:
+            tried.add(tuple(settings.items()))
+            return exercise.reference(*case, **settings)
+
+        cases = exercise.cases(0)
+        lost = [*(exercise.reference(*case) for case in cases[:-1]), None]
+        noting = replace(exercise, reference=functools.wraps(exercise.reference)(noted))
+        assert not diagnose(noting, cases, lost).ok
+        assert len(tried) < 3000, exercise.name
+
+
 # NumPy in other hands
 
 
@@ -328,7 +404,7 @@ PATCHES = {
 def test_no_replaced_function_of_numpy_makes_an_answer_right(name: str) -> None:
     original = getattr(np, name)
     text = said(replacing(name, PATCHES[name], lambda q, k, v: 0 * v[0]), "attend_one")
-    assert text.startswith("attend_one: not yet. The result is off by up to ")
+    assert text.startswith("attend_one: not yet. The weights behind your result do not sum to 1")
     assert text.endswith(f"You replaced np.{name}: leave NumPy as it is.\n")
     assert getattr(np, name) is original
 

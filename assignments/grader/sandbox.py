@@ -35,8 +35,9 @@ HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 OURS = ("attention_lib", "figures", "assignments")
 
-SECONDS = 10.0
-STARTING = 60.0  # seconds until the driver is ready, before any of the student's code
+SECONDS = 10.0  # of CPU time, so that a busy machine costs nobody a mark
+STARTING = 60.0  # the same until the driver is ready, before any of the student's code
+PATIENCE = 12  # times as long by the clock, for what waits and computes nothing
 PAUSE = 0.1  # seconds between two looks at what the sandbox uses
 MEMORY = 1 << 30  # bytes of all processes together
 ADDRESSES = 8 << 30  # bytes of one process; what torch reserves must fit
@@ -45,6 +46,7 @@ REPORTED = 1 << 18  # bytes of what the driver says besides arrays
 FILES = 20_000  # in /tmp: an empty one takes a kilobyte of the system's memory
 PROCESSES = 16  # together they are far from the limit of memory
 FIRST_USER = 0x7000_0000  # user ids that nobody is given
+TORCH = re.compile(r"^\s*(?:from|import)\b.*\btorch\b", re.MULTILINE)
 READY = b"ready"
 STARTED = re.compile(rb"\.*(\|.{0,15})?", re.DOTALL)
 BEGIN = re.compile(rb"\.*\|(.{16})", re.DOTALL)  # then a text and arrays, of these two lengths
@@ -80,10 +82,10 @@ class Outcome:
     """What came of a student's answer to one question.
 
     outputs: for each case what the function gave, None where there is nothing. troubles: for each
-    case why not, a sentence or "". how: how the process ended: "finished", "time", "memory",
+    case why not, a sentence or "". how: how the process ended: "finished", "time", "waiting", "memory",
     "processes", "files", "output" (too much of it), "garbled" (no answer came but something else) or
     "crashed". changed: arguments that were changed in
-    place. student: the variable STUDENT. cell: where it stopped unless it finished, from 1; 0 if
+    place. kind: that of the first trouble, as `troubles` has it. student: the variable STUDENT. cell: where it stopped unless it finished, from 1; 0 if
     all cells had run.
     """
 
@@ -91,6 +93,7 @@ class Outcome:
     troubles: list[str]
     how: str
     changed: tuple[str, ...] = ()
+    kind: str = ""
     student: str = ""
     cell: int = 0
 
@@ -106,12 +109,13 @@ def run(
 ) -> Outcome:
     """Run the cells, then call the task's function on every case, or read its variables.
 
-    seconds: for all of it, by the clock on the wall. slot: a number that no other sandbox has
-    meanwhile; without `sandboxed` only the time is limited in earnest.
+    seconds: of CPU time for all of it, whatever else the machine does; by the clock it may take
+    PATIENCE times as long. torch is imported before the time begins where a cell imports it. slot: a
+    number that no other sandbox has meanwhile; without `sandboxed` only the time is limited in earnest.
 
     Raises SandboxMissing when there is no bubblewrap or it does not work.
     """
-    limits = {**LIMITS, "RLIMIT_CPU": 2 * int(seconds) + 2}
+    limits = {**LIMITS, "RLIMIT_CPU": int(STARTING + 2 * seconds) + 2}
     user = None
     if sandboxed:
         user = FIRST_USER + slot if os.geteuid() == 0 else None
@@ -137,6 +141,7 @@ def _job(
     exercise = task.exercise
     job = settings | {
         "cells": list(cells),
+        "packages": ["torch"] if any(map(TORCH.search, cells)) else [],
         "name": exercise.name,
         "variables": list(exercise.returns) if task.numbers else [],
         "parts": len(exercise.returns),
@@ -340,15 +345,16 @@ def _converse(
 def _read(
     source: int, first: psutil.Process, seconds: float, most: int, *, sandboxed: bool
 ) -> tuple[bytes, str]:
-    """Read at most so many bytes of an answer for so long; what was read, and how it ended."""
+    """Read at most so many bytes within so much CPU time; what was read, and how it ended."""
     data = bytearray()
     ready = select.poll()
     ready.register(source, select.POLLIN)
-    now = time.monotonic()
-    end, look = now + seconds, now + PAUSE
+    computed, now = _computed(first), time.monotonic()
+    end, look = now + PATIENCE * seconds, now + PAUSE
     while (now := time.monotonic()) < end:
         if now >= look:
-            excess = _excess(first, sandboxed)
+            used = _computed(first) - computed
+            excess = "time" if used > seconds else _excess(first, sandboxed)
             if excess:
                 return bytes(data), excess
             look = time.monotonic() + PAUSE
@@ -358,7 +364,16 @@ def _read(
             how = _state(data) if chunk else "crashed"
             if how or len(data) == most:
                 return bytes(data), how or "output"
-    return bytes(data), "time"
+    return bytes(data), "waiting"
+
+
+def _computed(first: psutil.Process) -> float:
+    """The CPU time of a sandbox in seconds, with that of its processes which have ended."""
+    used = 0.0
+    for process in _tree(first):
+        with contextlib.suppress(psutil.Error):
+            used += sum(process.cpu_times()[:4])  # its own, user and system, and its children's
+    return used
 
 
 def _excess(first: psutil.Process, sandboxed: bool) -> str:
@@ -425,13 +440,15 @@ def _said(
     """What a reply of the driver's says. May raise anything if it is not the driver's."""
     reports, errors, student = (reply[key] for key in ("cases", "errors", "student"))
     outputs = [_output(tensors, number, exercise.returns) for number in range(len(cases))]
-    said, changed = [""] * len(cases), []
+    said, changed = [troubles.NONE] * len(cases), []
     for number, report in enumerate(reports[: len(cases)]):
         if outputs[number] is None:
             said[number] = troubles.trouble(report, exercise, cases[number], cells, errors)
         changed += troubles.changed(report, exercise)
+    kind = next((one.kind for one in said if one.text), "")
     named = student.encode("utf-8", "replace").decode()  # it may hold half a character
-    return Outcome(outputs, said, "finished", tuple(dict.fromkeys(changed)), named)
+    texts = [one.text for one in said]
+    return Outcome(outputs, texts, "finished", tuple(dict.fromkeys(changed)), kind, named)
 
 
 def _tensors(data: bytes) -> dict[str, Array]:

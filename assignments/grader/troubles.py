@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,22 +15,33 @@ LONGEST_LINE, LONGEST_MESSAGE, LONGEST_NAME = 100, 200, 60
 SEARCHED, SEARCHED_CODE = 2000, 5000  # characters of a message, and of code
 
 
+class Trouble(NamedTuple):
+    """Why a case has no output: one of the kinds of `grade.KINDS`, and one to three sentences."""
+
+    kind: str
+    text: str
+
+
+NONE = Trouble("", "")
+
+
 def trouble(
     report: Any, exercise: Exercise, case: Case, cells: Sequence[str], errors: Sequence[Any]
-) -> str:
-    """Why a case has no output: one to three sentences, "" if the report says nothing sensible.
+) -> Trouble:
+    """Why a case has no output; NONE if the report says nothing sensible.
 
     report: what the driver says of the case. errors: what it says of the cells that failed.
     """
     kind = _get(report, "kind", str)
     if kind == "raised":
-        return _raised(report, exercise, case, cells)
+        return _raised(report, exercise, case, cells, errors)
     if kind == "blank":
-        return "It is not written yet."
+        return Trouble("blank", "It is not written yet.")
     if kind == "missing":
         names = [_name(name) for name in _get(report, "names", list)[:5]]
-        return " ".join([_missing(exercise, names), *_failed_cell(exercise, cells, errors)])
-    return _misfit(report, exercise) if kind == "misfit" else ""
+        why = _failed_cell(exercise.returns or (exercise.name,), cells, errors)
+        return Trouble("blank", " ".join([_missing(exercise, names), *why]))
+    return Trouble("shape", _misfit(report, exercise)) if kind == "misfit" else NONE
 
 
 def changed(report: Any, exercise: Exercise) -> list[str]:
@@ -63,15 +74,17 @@ def _missing(exercise: Exercise, names: Sequence[str]) -> str:
     return f"There is no {' and no '.join(names)} in the notebook."
 
 
-def _failed_cell(exercise: Exercise, cells: Sequence[str], errors: Sequence[Any]) -> list[str]:
-    """What stopped the cell that should define the answer, or else the first that failed."""
+def _failed_cell(
+    names: Sequence[str], cells: Sequence[str], errors: Sequence[Any], *, any_other: bool = True
+) -> list[str]:
+    """What stopped the cell that should define one of the names, or else the first that failed."""
     found = [error for error in errors if isinstance(error, dict)]
-    names = "|".join(map(re.escape, exercise.returns or (exercise.name,)))
+    wanted = "|".join(map(re.escape, names))
     for error in found:
         number = _cell(error, cells)
-        if number is not None and re.search(rf"\b({names})\b", cells[number]):
+        if number is not None and re.search(rf"\b({wanted})\b", cells[number]):
             return [_what_raised(error, cells, "Its cell raises")]
-    return [_what_raised(error, cells, "An earlier cell raises") for error in found[:1]]
+    return [_what_raised(error, cells, "An earlier cell raises") for error in found[:any_other]]
 
 
 def _misfit(report: Any, exercise: Exercise) -> str:
@@ -85,21 +98,26 @@ def _misfit(report: Any, exercise: Exercise) -> str:
     return f"{found}, expected {len(exercise.returns)} arrays: {', '.join(exercise.returns)}."
 
 
-def _raised(report: Any, exercise: Exercise, case: Case, cells: Sequence[str]) -> str:
+def _raised(
+    report: Any, exercise: Exercise, case: Case, cells: Sequence[str], errors: Sequence[Any]
+) -> Trouble:
     kind, message = (_get(report, key, str)[:SEARCHED] for key in ("type", "message"))
     if kind == "NotImplementedError" and "attention_lib" not in message:
-        return "It is not written yet."
+        return Trouble("blank", "It is not written yet.")
     if kind == "EOFError":
-        return "It waits for input, and nobody answers while it is marked."
+        return Trouble("raised", "It waits for input, and nobody answers while it is marked.")
     code, product = (text[-SEARCHED_CODE:] for text in _code(report, cells))
     axes = max(map(np.ndim, case), default=0)
     heads = dict(zip(exercise.names(), case, strict=False)).get("heads", 0)
+    lost = re.match(r"name '(\w+)' is not defined", message) if kind == "NameError" else None
+    why = _failed_cell(lost.groups(), cells, errors, any_other=False) if lost else []
     sentences = (
         _what_raised(report, cells, "It raises"),
-        f"This was for {exercise.shapes(case)}.",
+        *why,
+        f"This was for {exercise.shapes(case)}." if not why else "",
         hint(message, code, axes, heads if isinstance(heads, int) else 0, product),
     )
-    return " ".join(filter(None, sentences))
+    return Trouble("raised", " ".join(filter(None, sentences)))
 
 
 def _what_raised(report: Any, cells: Sequence[str], begin: str) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .engine import Array, Case, Exercise
+from .properties import no_average
 from .references import attend_one, cross_attention, rotate, scaled_dot_product_attention
 
 
@@ -60,6 +61,19 @@ def _leak(case: Case, output: Array) -> str:
     )
 
 
+def _one_average(case: Case, output: Array) -> str:
+    return no_average(case[2], output[None])
+
+
+def _leak_or_no_average(case: Case, output: Array) -> str:
+    return _leak(case, output) or no_average(case[2], output)
+
+
+def _crossed_average(case: Case, output: Array) -> str:
+    _, context, _, _, W_V = case
+    return no_average(context @ W_V, output)
+
+
 def _mask(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """A mask with an allowed and a forbidden entry in every row and column."""
     T, S = shape[-2:]
@@ -105,6 +119,12 @@ SCALE = {
     "Use that of the keys: divide by sqrt(d_k).",
     "after": "You divide by sqrt(d_k) after the softmax. "
     "Divide the scores, so that the weights still sum to 1.",
+    "1/8": "You divide by 8, the root of 64, whatever the width is. "
+    "Read the width off the keys: divide by sqrt(d_k).",
+    "1/(2 sqrt(d_k))": "You divide the scores by 2 besides, a temperature of 2. "
+    "Divide them by sqrt(d_k) alone.",
+    "1/largest": "You divide the scores by the largest of them. The factor is fixed: sqrt(d_k), "
+    "whatever the scores are.",
 }
 HALF = "You divide by 2, which is right only for keys of width 4: divide by the square root of"
 SCALE_QUERIES = {
@@ -120,6 +140,8 @@ SOFTMAX = {
     "Divide them by their sum.",
     "no sum, shifted": "You take exp of the scores, but the weights do not sum to 1. "
     "Divide them by their sum.",
+    "sigmoid": "You take a sigmoid of each score, which knows nothing of the other scores. "
+    "A softmax divides exp of a score by the sum over all keys.",
     "largest": "You take the value of the best key alone. A softmax gives every key a share.",
     "average": "Every key gets the same weight: that is the plain average of the values. "
     "Let the scores decide.",
@@ -130,6 +152,16 @@ SOFTMAX_AXES = {
     "everything": "Your softmax divides by the sum of the whole array. "
     "Sum over the keys alone: axis=-1, keepdims=True.",
 }
+COMPARE = {
+    "cosine": "You divide by the lengths of query and key: that is cosine similarity. "
+    "Take the plain dot product.",
+    "distance": "You compare by distance. Take the dot product, which is large where query and key "
+    "point the same way.",
+    "squared distance": "You compare by squared distance. Take the dot product, which is large "
+    "where query and key point the same way.",
+}
+LEFT_OUT = {"first key": "You leave out the first key. Every key counts, the first too."}
+ASKED = "You use a causal mask, for which nobody asked. Hide only what the mask forbids."
 CAUSAL = "You use a causal mask. The context has no order against x: every query may see every key."
 SOFTMAX_CAUSAL = {"causal": CAUSAL, "causal, upper left": CAUSAL}
 OUTPUT = {
@@ -148,6 +180,8 @@ ATTEND_ONE = Exercise(
     settings={
         "scale": {**SCALE, "1/2": f"{HALF} len(query)."},
         "softmax": SOFTMAX,
+        "compare": COMPARE,
+        "left_out": LEFT_OUT,
         "roles": {
             "q, k, k": "You mix the keys. The keys only decide the weights: mix the values.",
             "q, v, v": "You compare the query with the values. Compare it with the keys.",
@@ -161,6 +195,7 @@ ATTEND_ONE = Exercise(
         },
     },
     inputs=_one_query,
+    explain=_one_average,
 )
 
 SCALED_DOT_PRODUCT_ATTENTION = Exercise(
@@ -177,9 +212,13 @@ SCALED_DOT_PRODUCT_ATTENTION = Exercise(
         "softmax": {
             **SOFTMAX,
             **SOFTMAX_AXES,
+            "causal": ASKED,
+            "causal, upper left": ASKED,
             "axis 1": "Your softmax runs over axis 1. "
             "With leading axes the keys are the last one: use axis=-1.",
         },
+        "compare": COMPARE,
+        "left_out": LEFT_OUT,
         "masking": {
             "ignored": "Your result ignores the mask. "
             "Set the scores of forbidden keys to -inf before the softmax.",
@@ -208,7 +247,7 @@ SCALED_DOT_PRODUCT_ATTENTION = Exercise(
     },
     inputs=_many_queries,
     keeps_dtype=True,
-    explain=_leak,
+    explain=_leak_or_no_average,
 )
 
 CROSS_ATTENTION = Exercise(
@@ -223,7 +262,11 @@ CROSS_ATTENTION = Exercise(
             "Use that of the projected keys: sqrt(d_k).",
         },
         "softmax": {**SOFTMAX, **SOFTMAX_AXES, **SOFTMAX_CAUSAL},
+        "compare": COMPARE,
+        "left_out": LEFT_OUT,
         "sources": {
+            "x, both, both": "You join x to the context. "
+            "Keys and values come from the context alone.",
             "x, x, context": "You take the keys from x. "
             "Keys and values both come from the context.",
             "x, context, x": "You take the values from x. "
@@ -254,6 +297,7 @@ CROSS_ATTENTION = Exercise(
         },
     },
     inputs=_two_sequences,
+    explain=_crossed_average,
 )
 
 ROTATE = Exercise(
@@ -283,6 +327,10 @@ ROTATE = Exercise(
             "The second half is x2 cos + x1 sin.",
             "swapped": "Sine and cosine are exchanged. "
             "Position 0 must change nothing: x cos + partner sin.",
+            "added": "You add a table of sines and cosines to x. "
+            "Turn pairs of columns by an angle: nothing is added, lengths stay.",
+            "added, by halves": "You add sines and cosines to x. "
+            "Turn pairs of columns by an angle: nothing is added, lengths stay.",
             "overwritten": "You make the second half from the new first half. "
             "Keep the old one until both are made.",
         },
@@ -307,6 +355,7 @@ ROTATE = Exercise(
             "turns": "You multiply the angle by 2 pi. It is in radians already.",
             "no base": "All pairs turn at one speed. Pair i turns with 10000^(-2i/d).",
             "degrees": "You read the angle as degrees. It is in radians already.",
+            "to degrees": "You turn the angle into degrees. np.sin and np.cos take radians.",
         },
     },
     inputs=_sequence,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .engine import Array, Case, Exercise
+from .properties import not_summing_to_1
 from .references_scaling import scaled_scores, softmax_jacobian, stable_softmax
 
 
@@ -35,6 +36,10 @@ def _weights(rng: np.random.Generator, trial: int) -> Case:
     return (powers / powers.sum(),)
 
 
+def _unequal_sums(_: Case, output: Array) -> str:
+    return not_summing_to_1(output, "The weights")
+
+
 ROWS = "Each row sums to 1 on its own: axis=-1, keepdims=True."
 
 STABLE_SOFTMAX = Exercise(
@@ -44,6 +49,11 @@ STABLE_SOFTMAX = Exercise(
         "shift": {
             "none": "You take exp of the scores as they are: 1e4 overflows, -1e4 gives 0/0. "
             "Subtract each row's maximum first.",
+            "none, NaN to 0": "You replace the NaN by 0, so rows near 1e4 and -1e4 lose their weights. "
+            "Subtract each row's maximum first: then no NaN arises.",
+            "clipped": "You clip the scores, so rows near 1e4 and -1e4 become flat. "
+            "Subtract each row's maximum: that changes no weight.",
+            "divided": "You divide by the maximum. Subtract it: only that leaves the weights alone.",
             "everything": "You subtract one maximum from all rows, so a row far below it becomes "
             "0/0. Subtract each row's own maximum.",
             "axis 0": "You subtract the maxima along axis 0. "
@@ -88,6 +98,7 @@ STABLE_SOFTMAX = Exercise(
         },
     },
     inputs=_rows_of_scores,
+    explain=_unequal_sums,
 )
 
 SCALED_SCORES = Exercise(
@@ -99,6 +110,10 @@ SCALED_SCORES = Exercise(
             "1/d_k": "You divide by d_k, or by its root twice. Divide once, by sqrt(d_k).",
             "1/2": "You divide by 2, which is right only for keys of width 4: "
             "divide by sqrt(d_k), the root of W_K.shape[-1].",
+            "1/8": "You divide by 8, the root of 64, whatever the width is: "
+            "divide by sqrt(d_k), the root of W_K.shape[-1].",
+            "1/(2 sqrt(d_k))": "You divide by 2 besides, a temperature of 2. "
+            "Divide by sqrt(d_k) alone.",
             "*sqrt(d_k)": "You multiply by sqrt(d_k). Divide by it.",
             "1/d_k^(1/4)": "You divide by the fourth root of d_k. "
             "Use it on queries and keys both, or divide the scores by sqrt(d_k).",
@@ -116,6 +131,8 @@ SCALED_SCORES = Exercise(
         },
         "output": {
             "weights": "You return the weights. Return the scores, before the softmax.",
+            "cosine": "You divide by the lengths of queries and keys: that is cosine similarity. "
+            "Take the plain dot products.",
             "own key": "You compare each query with its own key alone. "
             "Compare it with every key: q @ k.T.",
             "features": "You sum over the tokens and get d_k x d_k. Sum over the width: q @ k.T.",
@@ -135,6 +152,8 @@ SOFTMAX_JACOBIAN = Exercise(
             "no diagonal weights": "You have only the outer product. "
             "Add the weights on the diagonal: np.diag(w).",
             "plus": "You add the outer product. Subtract it: a larger score lowers the others.",
+            "dot product": "You subtract w @ w, one number. "
+            "Subtract the outer product, np.outer(w, w): a number for each pair of weights.",
             "negative": "Every sign is the wrong way round. It is np.diag(w) - np.outer(w, w).",
             "own score": "You leave everything off the diagonal 0. "
             "Score j also moves weight i, by -w_i w_j.",

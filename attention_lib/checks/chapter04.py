@@ -3,8 +3,9 @@
 import numpy as np
 
 from .chapter01 import OUTPUT, SCALE, SCALE_QUERIES, SOFTMAX, SOFTMAX_AXES
-from .engine import Case, Exercise
+from .engine import Array, Case, Exercise
 from .hints import SLICED
+from .properties import no_average
 from .references_heads import grouped_attention, merge_heads, multi_head_attention, split_heads
 
 
@@ -188,6 +189,12 @@ MULTI_HEAD_ATTENTION = Exercise(
     inputs=_block,
 )
 
+
+def _grouped_average(case: Case, output: Array) -> str:
+    q, _, v = case
+    return no_average(np.repeat(v, len(q) // len(v), axis=0), output)
+
+
 GROUPED_ATTENTION = Exercise(
     name="grouped_attention",
     reference=grouped_attention,
@@ -242,6 +249,7 @@ GROUPED_ATTENTION = Exercise(
         },
     },
     inputs=_groups,
+    explain=_grouped_average,
 )
 
 EXERCISES = (SPLIT_HEADS, MERGE_HEADS, MULTI_HEAD_ATTENTION, GROUPED_ATTENTION)

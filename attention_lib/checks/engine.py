@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ Output = Array | tuple[Array, ...]
 Case = tuple[Any, ...]  # arrays, and plain integers where a function takes sizes
 
 RTOL, ATOL = 1e-4, 1e-6
-MOST_MISTAKES = 3
+FAR = 1e3  # difference of two numbers from which on they are as far apart as can be
+NEAREST = 40  # pairs of mistakes to which a third is added
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,14 @@ class Diagnosis:
     """What was found out about an answer.
 
     ok: every output is right. settings: the wrong setting of each knob that explains the outputs.
-    advice: sentences for the learner.
+    advice: sentences for the learner. kind: "right", "known" (the settings explain it), "values",
+    "shape" (or the number or dtype of the arrays), or "blank" where there is no output.
     """
 
     ok: bool
     settings: dict[str, str] = field(default_factory=dict)
     advice: str = ""
+    kind: str = "right"
 
 
 def diagnose(
@@ -99,7 +103,7 @@ def diagnose(
     """
     cases = list(zip(inputs, outputs, strict=True))
     if all(output is None for output in outputs):
-        return Diagnosis(ok=False, advice="There is no output.")
+        return Diagnosis(False, {}, "There is no output.", "blank")
     with np.errstate(all="ignore"):
         rights = rights or [exercise.reference(*case) for case in inputs]
         fits = [
@@ -112,12 +116,13 @@ def diagnose(
         settings, reached = _explain(exercise, cases, wrong)
         advice = _advice(exercise, settings)
         if reached == len(cases):
-            return Diagnosis(False, settings, advice)
+            return Diagnosis(False, settings, advice, "known")
         if settings:
             scope = "In case 1" if wrong == 1 else f"Up to case {wrong}"
             rest = _rest(exercise, settings, cases, reached, troubles or [""] * len(cases))
-            return Diagnosis(False, settings, f"{scope} of {len(cases)}: {advice} {rest}")
-        return Diagnosis(False, {}, _fault(exercise, cases, wrong, rights[wrong - 1]))
+            return Diagnosis(False, settings, f"{scope} of {len(cases)}: {advice} {rest}", "known")
+        kind, advice = _fault(exercise, cases, wrong, rights[wrong - 1])
+        return Diagnosis(False, {}, advice, kind)
 
 
 def _explain(
@@ -126,11 +131,14 @@ def _explain(
     """The fewest wrong settings and how many cases, from the first, they reproduce.
 
     They reproduce all cases or, if none do, an output in case `wrong` (from 1) and the cases before
-    it: ({}, 0) if none do that.
+    it: ({}, 0) if none do that. One and two mistakes are tried in every combination, a third is
+    added to the pairs that come nearest.
     """
     partial: dict[str, str] = {}
     reach = 0
-    for settings in _mistakes(exercise):
+    for settings in _mistakes(exercise, cases, wrong):
+        if not _reproduces(exercise, settings, *cases[wrong - 1]):
+            continue
         reached = 0
         while reached < len(cases) and _reproduces(exercise, settings, *cases[reached]):
             reached += 1
@@ -141,12 +149,48 @@ def _explain(
     return partial, reach
 
 
-def _mistakes(exercise: Exercise) -> Iterator[dict[str, str]]:
-    """Every combination of up to MOST_MISTAKES wrong settings, fewest first."""
-    for mistakes in range(1, min(MOST_MISTAKES, len(exercise.settings)) + 1):
+def _mistakes(
+    exercise: Exercise, cases: Sequence[tuple[Case, Output | None]], wrong: int
+) -> Iterator[dict[str, str]]:
+    """Combinations of one, two and three wrong settings, fewest first."""
+    pairs = []
+    for mistakes in (1, 2):
         for knobs in combinations(exercise.settings, mistakes):
             for values in product(*(exercise.settings[knob] for knob in knobs)):
-                yield dict(zip(knobs, values, strict=True))
+                settings = dict(zip(knobs, values, strict=True))
+                yield settings
+                if mistakes == 2:
+                    pairs.append(settings)
+    # Where an answer fails, the mistakes that fail too are many; an output tells them apart.
+    seen = [case for case in cases[wrong - 1 :] if case[1] is not None][:1]
+    told = [cases[wrong - 1], *seen] if cases[wrong - 1][1] is None else seen
+    near = sorted(pairs, key=lambda pair: sum(_distance(exercise, pair, *case) for case in told))
+    tried = set()
+    for pair in near[:NEAREST]:
+        for knob in exercise.settings.keys() - pair.keys():
+            for value in exercise.settings[knob]:
+                settings = {
+                    name: {**pair, knob: value}[name]
+                    for name in exercise.settings
+                    if name in pair or name == knob
+                }
+                if (key := tuple(settings.items())) not in tried:
+                    tried.add(key)
+                    yield settings
+
+
+def _distance(
+    exercise: Exercise, settings: Mapping[str, str], case: Case, output: Output | None
+) -> float:
+    """How far an output is from what the settings give; infinite if it is of another shape."""
+    expected = _expected(exercise, settings, case)
+    if output is None or expected is None:
+        return 0.0 if output is expected else inf
+    pairs = list(zip(parts(output), parts(expected), strict=False))
+    if any(one.shape != other.shape or one.dtype.kind not in "biuf" for one, other in pairs):
+        return inf
+    apart = [np.abs(one.astype(float) - other.astype(float)) for one, other in pairs]
+    return sum(float(np.minimum(np.nan_to_num(a, nan=FAR), FAR).sum()) for a in apart)
 
 
 def _rest(
@@ -171,11 +215,18 @@ def _rest(
 def _reproduces(
     exercise: Exercise, settings: Mapping[str, str], case: Case, output: Output | None
 ) -> bool:
+    expected = _expected(exercise, settings, case)
+    if output is None or expected is None:
+        return output is expected
+    return _agree(output, expected, exercise.rtol)
+
+
+def _expected(exercise: Exercise, settings: Mapping[str, str], case: Case) -> Output | None:
+    """What the settings give; None where a mistake fits only square shapes and these are not."""
     try:
-        expected = exercise.reference(*case, **settings)
+        return exercise.reference(*case, **settings)
     except ValueError:
-        return output is None  # a mistake that fits only square shapes fails on the others
-    return output is not None and _agree(output, expected, exercise.rtol)
+        return None
 
 
 def parts(output: Output) -> tuple[Array, ...]:
@@ -209,33 +260,35 @@ def _advice(exercise: Exercise, settings: Mapping[str, str]) -> str:
 
 def _fault(
     exercise: Exercise, cases: Sequence[tuple[Case, Output | None]], wrong: int, right: Output
-) -> str:
-    """What can be seen in case `wrong` (from 1) of an answer that no known mistake explains."""
+) -> tuple[str, str]:
+    """What can be seen in case `wrong` (from 1) of an answer that no known mistake explains: its kind,
+    and sentences."""
     case, output = cases[wrong - 1]
     where = f"in case {wrong} of {len(cases)}: {exercise.shapes(case)}."
     if output is None:
-        return f"There is no output {where}"
+        return "blank", f"There is no output {where}"
     found, expected = parts(output), parts(right)
     if len(found) != len(expected):
-        return f"The result has {len(found)} parts, expected {len(expected)}, {where}"
+        return "shape", f"The result has {len(found)} parts, expected {len(expected)}, {where}"
     names = [f"The array {name}" for name in exercise.returns] or ["The result"]
     what, one, other = next(
         triple
         for triple in zip(names, found, expected, strict=True)
         if not _close(*triple[1:], exercise.rtol)
     )
-    if exercise.explain is not None and one.shape == other.shape and one.dtype.kind == "f":
+    told = one.shape == other.shape and one.dtype.kind == "f" and np.all(np.isfinite(one))
+    if exercise.explain is not None and told:
         explained = exercise.explain(case, one)
         if explained:
-            return f"{explained} This is seen {where}"
-    return _difference(what, one, other, where)
+            return "values", f"{explained} This is seen {where}"
+    if one.shape != other.shape:
+        return "shape", f"{what} has shape {one.shape}, expected {other.shape}, {where}"
+    if one.dtype.kind != other.dtype.kind:
+        return "shape", f"{what} holds {one.dtype}, expected {other.dtype}, {where}"
+    return "values", _difference(what, one, other, where)
 
 
 def _difference(what: str, found: Array, expected: Array, where: str) -> str:
-    if found.shape != expected.shape:
-        return f"{what} has shape {found.shape}, expected {expected.shape}, {where}"
-    if found.dtype.kind != expected.dtype.kind:
-        return f"{what} holds {found.dtype}, expected {expected.dtype}, {where}"
     if found.dtype.kind == "b":
         wrong = np.count_nonzero(found != expected)
         return f"{what} is wrong in {wrong} of {found.size} entries {where}"
@@ -245,4 +298,28 @@ def _difference(what: str, found: Array, expected: Array, where: str) -> str:
             "Look for infinity times 0 and for a division by 0."
         )
     difference = np.max(np.abs(found - expected))
-    return f"{what} is off by up to {difference:.2g} {where} No usual mistake explains it."
+    return f"{what} is off by up to {difference:.2g} {where} {_relation(found, expected)}"
+
+
+def _relation(found: Array, expected: Array) -> str:
+    """How wrong numbers are related to the right ones, as far as it can be seen."""
+    scale = np.max(np.abs(expected), initial=1.0)
+
+    def alike(one: Array, other: Array | float) -> bool:
+        return bool(np.all(np.abs(one - other) <= 1e-4 * scale))
+
+    factor = float(np.sum(found * expected) / max(float(np.sum(expected**2)), 1e-30))
+    shift = float(np.mean(found - expected))
+    if found.size > 2 and alike(found, factor * expected):
+        return f"It is right but for a factor of {factor:.3g}."
+    if found.size > 2 and alike(found - expected, shift):
+        return f"It is right but for {abs(shift):.3g} {'more' if shift > 0 else 'less'} in every number."
+    if found.ndim > 1 and np.prod(found.shape[:-1]) > 1:
+        rows = np.max(np.abs(found - expected), axis=-1) > 1e-4 * scale
+        if np.count_nonzero(rows) == 1:
+            place = ", ".join(str(i) for i in np.argwhere(rows)[0])
+            return f"All of it is right but for row {place}, counted from 0."
+        ranked = np.sort(found, axis=-2), np.sort(expected, axis=-2)
+        if alike(*ranked):
+            return "The right numbers are there, but their rows stand in another order."
+    return "No usual mistake explains it."

@@ -32,7 +32,7 @@ def cross_attention(
     **settings: Any,
 ) -> Array:
     """Queries from x (T, d), keys and values from context (S, d): the output (T, d_v)."""
-    origin = {"x": x, "context": context}
+    origin = {"x": x, "context": context, "both": np.concatenate([x, context])}
     matrix = {"Q": W_Q, "K": W_K, "V": W_V, "none": np.eye(x.shape[-1])}
     q, k, v = (
         origin[source] @ matrix[projection]
@@ -50,6 +50,8 @@ def scaled_dot_product_attention(
     *,
     d_model: int = 1,
     roles: str = "q, k, v",
+    left_out: str = "nothing",
+    compare: str = "product",
     scale: str = "1/sqrt(d_k)",
     masking: str = "before",
     softmax: str = "keys",
@@ -61,7 +63,12 @@ def scaled_dot_product_attention(
     """
     given = {"q": q, "k": k, "v": v}
     q, k, v = (given[role] for role in roles.split(", "))
-    scores = q @ np.swapaxes(k, -1, -2) * _factor(scale, q, k, v, d_model)
+    if left_out == "first key":
+        k, v = k[..., 1:, :], v[..., 1:, :]
+        mask = None if mask is None else mask[..., 1:]
+    scores = _compare(q, k, compare) * _factor(scale, q, k, v, d_model)
+    if scale == "1/largest":
+        scores = scores / scores.max(axis=-1, keepdims=True)
     if mask is not None:
         scores = _hide(scores, mask, masking)
     weights = _weigh(scores, softmax)
@@ -86,13 +93,27 @@ def scaled_dot_product_attention(
     return result
 
 
+def _compare(q: Array, k: Array, compare: str) -> Array:
+    products: Array = q @ np.swapaxes(k, -1, -2)
+    if compare == "product":
+        return products
+    squares_q, squares_k = ((x**2).sum(axis=-1) for x in (q, k))
+    if compare == "cosine":
+        return products / np.sqrt(squares_q[..., :, None] * squares_k[..., None, :])
+    apart = squares_q[..., :, None] + squares_k[..., None, :] - 2 * products
+    return -apart if compare == "squared distance" else -np.sqrt(np.maximum(apart, 0))
+
+
 def _factor(scale: str, q: Array, k: Array, v: Array, d_model: int) -> float:
     d_k = q.shape[-1]
     factors: dict[str, float] = {
         "none": 1.0,
         "after": 1.0,
         "1/d_k": 1 / d_k,
+        "1/largest": 1.0,
         "1/2": 0.5,
+        "1/8": 0.125,
+        "1/(2 sqrt(d_k))": 0.5 / sqrt(d_k),
         "*sqrt(d_k)": sqrt(d_k),
         "1/sqrt(S)": 1 / sqrt(k.shape[-2]),
         "1/sqrt(T)": 1 / sqrt(q.shape[-2]),
@@ -126,6 +147,8 @@ def _weigh(scores: Array, softmax: str) -> Array:
             weights = scores
         case "no exp":
             weights = scores / scores.sum(axis=-1, keepdims=True)
+        case "sigmoid":
+            weights = 1 / (1 + np.exp(-scores))
         case "no sum":
             weights = np.exp(scores)
         case "no sum, shifted":
@@ -171,6 +194,8 @@ def rotate(
     halves_paired = pairing in ("halves", "halves, neighbours' angles", "dealt out")
     halves_angled = pairing in ("halves", "neighbours, halves' angles", "dealt out")
     partner = (column + d // 2) % d if halves_paired else column ^ 1
+    if turn == "added":  # the table of sines and cosines is laid out by neighbours
+        halves_angled = False
     pair = column % (d // 2) if halves_angled else column // 2
 
     places = {
@@ -188,7 +213,7 @@ def rotate(
         "floored": -2 * pair // d,
     }.get(frequency, -2 * pair / d)
     base = 1000.0 if frequency == "base 1000" else BASE
-    unit = {"degrees": pi / 180, "turns": 2 * pi}.get(frequency, 1.0)
+    unit = {"degrees": pi / 180, "to degrees": 180 / pi, "turns": 2 * pi}.get(frequency, 1.0)
     angles = places[:, None] * base**exponent * unit
 
     turned = _turn(x, np.cos(angles), np.sin(angles), partner, turn)
@@ -215,6 +240,10 @@ def _turn(x: Array, cos: Array, sin: Array, partner: Array, turn: str) -> Array:
             turned = x * cos - other * sin
         case "swapped":
             turned = x * sin + sign * other * cos
+        case "added":
+            turned = x + np.where(np.arange(x.shape[-1]) % 2 == 0, sin, cos)
+        case "added, by halves":
+            turned = x + np.where(first, sin, cos)
         case _:
             turned = x * cos + sign * other * sin
     if turn == "overwritten":

@@ -25,7 +25,9 @@ def stable_softmax(
     """scores (..., n): positive weights (..., n) that sum to 1 along the last axis."""
     along = AXES.get(axis, -1)
     offset = _offset(scores, shift, along, keep=keepdims not in ("max", "both"))
-    shifted = scores - offset
+    shifted = scores / offset if shift == "divided" else scores - offset
+    if shift == "clipped":
+        shifted = np.clip(scores, -500, 500)
     powers = {"2": np.exp2(shifted), "none": shifted}.get(exp, np.exp(shifted))
     sums = powers.sum(axis=AXES.get(total, along), keepdims=keepdims not in ("sum", "both"))
     weights: Array
@@ -41,6 +43,8 @@ def stable_softmax(
             weights = weights / weights.sum(axis=along, keepdims=True)
         case _:
             weights = powers / sums
+    if shift == "none, NaN to 0":
+        weights = np.nan_to_num(weights, nan=0.0)
     match output:
         case "log":
             weights = shifted - np.log(sums)
@@ -54,7 +58,7 @@ def stable_softmax(
 def _offset(scores: Array, shift: str, along: int | None, *, keep: bool) -> Array | float:
     offset: Array | float
     match shift:
-        case "none":
+        case "none" | "none, NaN to 0" | "clipped":
             offset = 0.0
         case "minimum":
             offset = scores.min(axis=along, keepdims=keep)
@@ -80,11 +84,15 @@ def scaled_scores(
     matrix = {"Q": W_Q, "K": W_K}
     q, k = (x @ matrix[name] for name in projections.split(", "))
     (T, d_model), d_k = x.shape, q.shape[-1]
+    if output == "cosine":
+        q, k = (rows / np.linalg.norm(rows, axis=-1, keepdims=True) for rows in (q, k))
     products = q.T @ k if output == "features" else q @ k.T
     factors: dict[str, float] = {
         "none": 1.0,
         "1/d_k": 1 / d_k,
         "1/2": 0.5,
+        "1/8": 0.125,
+        "1/(2 sqrt(d_k))": 0.5 / sqrt(d_k),
         "*sqrt(d_k)": sqrt(d_k),
         "1/d_k^(1/4)": d_k**-0.25,
         "1/sqrt(T)": 1 / sqrt(T),
@@ -111,6 +119,7 @@ def softmax_jacobian(weights: Array, *, form: str = "right", given: str = "weigh
         "diagonal weights": np.diag(w),
         "no diagonal weights": -row * column,
         "plus": np.diag(w) + row * column,
+        "dot product": np.diag(w) - w @ w,
         "negative": row * column - np.diag(w),
         "own score": np.diag(w * (1 - w)),
         "vector": w * (1 - w),

@@ -14,10 +14,11 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from . import api, formulas, links, live, offers
+from . import api, formulas, links, live, offers, pages, search
 from .bibliography import read_works
 from .chapters import Chapter, Shelf
 from .faults import faults
+from .glossary import read_terms
 from .translation import translate
 
 LOGGER = logging.getLogger(__name__)
@@ -28,15 +29,17 @@ def setup(app: Sphinx) -> dict[str, Any]:
     formulas.setup(app)
     app.add_config_value("book_repository", "", "env", str)
     app.add_config_value("book_branch", "main", "env", str)
+    app.add_config_value("book_description", "", "env", str)
     app.add_config_value("book_printed", False, "env", bool)
     app.add_directive("live-figure", LiveFigure)
+    app.add_directive("chapter-list", ChapterList)
     app.add_directive("works-cited", WorksCited)
     app.add_directive("run-elsewhere", RunElsewhere)
     app.connect("config-inited", offers.check_repository)
     app.connect("builder-inited", gather)
     app.connect("source-read", replace)
     app.connect("autodoc-process-docstring", api.to_rst)
-    app.connect("html-page-context", trim)
+    app.connect("html-page-context", pages.fill)
     app.connect("build-finished", finish)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
 
@@ -61,6 +64,7 @@ def gather(app: Sphinx) -> None:
     shelf = Shelf(
         chapters=[Chapter.read(path) for path in paths],
         works=read_works(book / "references.bib"),
+        terms=read_terms(book / "glossary.md"),
         offers=ways,
         printed=app.config.book_printed,
         heights=json.loads((book / "heights.json").read_text(encoding="utf-8")),
@@ -93,12 +97,6 @@ def replace(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = app.book_pages.get(name, source[0])  # type: ignore[attr-defined]
 
 
-def trim(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
-    """Pages with a live figure, and only they, get the script that mounts it."""
-    if 'class="explore"' in (context.get("body") or ""):
-        app.add_js_file("live/mount.js", loading_method="defer")
-
-
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Lay the downloads beside the pages, and look where every page leads.
 
@@ -108,11 +106,10 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     if error is None:
         out = Path(app.outdir)
         (out / ".nojekyll").touch()
-        for left in (*out.glob("_static/**/*.map"), *out.glob("_static/*-macros.html")):
-            left.unlink()  # the theme's own
         offers.write_downloads(Path(app.srcdir).parent, out / "download")
         for page, target in links.dead(out, sorted(app.env.found_docs)):
             LOGGER.warning("%s leads to %s, which is not there", page, target, type="book")
+        search.write_index(out)
     if app._warncount:
         (Path(app.doctreedir) / "environment.pickle").unlink(missing_ok=True)
 
@@ -134,6 +131,22 @@ class LiveFigure(SphinxDirective):
         self.env.note_dependency(str(Path(self.env.srcdir) / "chapters" / f"{name}.ipynb"))
         figure = f'<div class="live-figure" id="{cell_id}">{shown}</div>'
         return [nodes.raw("", figure, format="html")]
+
+
+class ChapterList(SphinxDirective):
+    """`chapter-list`: every chapter, how long it takes, and the first thing that it promises."""
+
+    def run(self) -> list[nodes.Node]:
+        """A list of entries."""
+        shelf: Shelf = self.env.app.book_shelf  # type: ignore[attr-defined]
+        self.env.note_reread()
+        entries = []
+        for chapter in shelf.chapters:
+            time = f" <small>{chapter.minutes} minutes</small>" if chapter.minutes else ""
+            entries.append(
+                f'<li><a href="chapters/{chapter.page}">{chapter.title}</a>{time}<p>{chapter.promise}</p></li>'
+            )
+        return [nodes.raw("", f'<ul class="chapter-list">{"".join(entries)}</ul>', format="html")]
 
 
 class WorksCited(SphinxDirective):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .bibliography import Work
+from .glossary import Term
 
 Notebook = dict[str, Any]
 Cell = dict[str, Any]
@@ -67,6 +68,32 @@ class Chapter:
         return int(self.path.name[:2])
 
     @property
+    def opening(self) -> str:
+        """The text of its first cell."""
+        return "".join(self.notebook["cells"][0]["source"])
+
+    @property
+    def title(self) -> str:
+        """Its title, as it is typed."""
+        return self.opening.partition("\n")[0].removeprefix("# ")
+
+    @property
+    def minutes(self) -> str:
+        """How many minutes it says that it takes, or ""."""
+        found = re.search(r"about (\d+) minutes", self.opening)
+        return found[1] if found else ""
+
+    @property
+    def promise(self) -> str:
+        """The first thing that its reader can do after it; without a list of such things, its first sentence."""
+        found = re.search(r"(?m)^- (?P<point>.+?)[;.]$", self.opening)
+        if found is None:
+            text = self.opening.partition("\n\n")[2]
+            found = re.match(r"(?s)(?P<point>.+?)\.\s", text)
+        said = found["point"] if found else ""
+        return said[:1].upper() + said[1:] + "."
+
+    @property
     def page(self) -> str:
         """The file name of its page."""
         return f"{self.path.stem}.html"
@@ -89,6 +116,7 @@ class Shelf:
     offers: Callable[[str], dict[str, str]]
     printed: bool = False
     heights: dict[str, Steps] = field(default_factory=dict)
+    terms: tuple[Term, ...] = ()
     faults: list[tuple[str, str]] = field(default_factory=list)
     cited: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 

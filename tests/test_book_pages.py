@@ -1,0 +1,209 @@
+"""What the pages do besides their figures: bar, drawers, search, paper, weight, and each by touch."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .book_helpers import all_live, built_site, chapter_pages, pages, served, watched
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = [pytest.mark.browser, pytest.mark.needs("chromium")]
+FIRST = chapter_pages()[1]
+
+
+@pytest.fixture(scope="module")
+def site() -> Path:
+    return built_site()
+
+
+def test_a_page_says_what_it_is(site: Path) -> None:
+    """One viewport, a title that names the book once, a description of its own, and the same for who links to it."""
+    seen = set()
+    for name in pages(site):
+        html = (site / name).read_text(encoding="utf-8")
+        assert html.count('name="viewport"') == 1, name
+        title = re.findall(r"<title>(.*?)</title>", html)
+        assert len(title) == 1
+        assert title[0].count("Self-attention, measured") == 1, name
+        (said,) = re.findall(r'<meta name="description" content="([^"]*)"', html)
+        assert 40 <= len(said) <= 170, (name, said)
+        assert "<" not in said
+        assert re.findall(r'property="og:description" content="([^"]*)"', html) == [said]
+        assert 'property="og:title"' in html
+        if name in chapter_pages():
+            seen.add(said)
+    assert len(seen) == len(chapter_pages())
+
+
+def test_the_home_page_says_what_each_chapter_gives(site: Path) -> None:
+    html = (site / "index.html").read_text(encoding="utf-8")
+    entries = re.findall(
+        r"(?s)<li><a href=\"(chapters/[^\"]+)\">(.*?)</a>(.*?)<p>(.*?)</p></li>", html
+    )
+    assert [href for href, *_ in entries] == chapter_pages()
+    assert all(len(promise.split()) >= 8 for *_, promise in entries)
+    assert sum("minutes" in time for _, _, time, _ in entries) >= 7
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+def test_contents_follow_the_reader(browser: Browser, site: Path, width: int) -> None:
+    """Also after a jump to the end and back; a drawer closes when a place is chosen in it."""
+    with watched(browser, site.as_uri(), width=width) as seen:
+        page = seen.page
+        page.goto((site / FIRST).as_uri())
+        all_live(page)
+        contents = page.get_by_role("navigation", name="On this page")
+        if width < 1000:
+            assert not contents.is_visible()
+            page.get_by_role("button", name="On this page").click()
+        contents.get_by_role("link", name="Part 4").click()
+        page.wait_for_function("scrollY > 5000")
+        here = page.locator(".contents [aria-current]")
+        page.wait_for_function(
+            "document.querySelector('.contents [aria-current]')?.innerText.startsWith('Part 4')"
+        )
+        assert contents.is_visible() == (width > 1000)
+        for place, words in (("document.documentElement.scrollHeight", "References"), ("0", None)):
+            page.evaluate(f"scrollTo(0, {place})")
+            page.wait_for_function(
+                "words => (document.querySelector('.contents [aria-current]')?.innerText ?? null) === words",
+                arg=words,
+            )
+        assert here.count() == 0
+        if width < 1000:
+            page.get_by_role("button", name="Chapters").click()
+            chapters = page.get_by_role("navigation", name="Chapters")
+            chapters.get_by_role("link", name="2 Why").click()
+            page.wait_for_url("**/02_scaling.html")
+            assert not chapters.is_visible()
+            page.go_back()
+            assert not chapters.is_visible()
+        assert seen.errors == []
+
+
+# Controls and links that stand alone, lower or narrower than a thumb needs; links within a sentence are as high as it is.
+SMALL = """() => [...document.querySelectorAll(":is(a, button, summary, input, select, label, [tabindex='0']):not(.live *)")]
+  .filter((el) => el.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !el.closest("label:not(:scope)")
+    && !el.matches(".scroll, .formula, .skip, pre, .cell_output *") && getComputedStyle(el).display !== "inline")
+  .map((el) => [el.closest("label") ?? el, el.getBoundingClientRect()])
+  .filter(([el, box]) => Math.min(el.getBoundingClientRect().height, 44) < 44 || el.getBoundingClientRect().width < 44)
+  .map(([el]) => el.outerHTML.slice(0, 120))"""
+
+
+def test_a_thumb_finds_its_targets(browser: Browser, site: Path) -> None:
+    context = browser.new_context(
+        viewport={"width": 375, "height": 664}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    for name in (FIRST, "index.html", "search.html", "glossary.html"):
+        page.goto((site / name).as_uri())
+        all_live(page)
+        for button in ("Chapters", "On this page"):
+            if page.get_by_role("button", name=button).count():
+                page.get_by_role("button", name=button).tap()
+                assert page.evaluate(SMALL) == [], (name, button)
+                page.keyboard.press("Escape")
+    context.close()
+
+
+def test_paper_is_light_and_says_all_without_grounds(browser: Browser, site: Path) -> None:
+    """Printed from the dark: every word is dark, no background is needed to read it, nothing of the frame is left."""
+    with watched(browser, site.as_uri(), scheme="dark") as seen:
+        page = seen.page
+        page.goto((site / FIRST).as_uri())
+        all_live(page)
+        for answer in page.locator(".Quiz label").all()[:2]:
+            answer.click()
+        assert page.evaluate(LIGHT_WORDS) != []
+        page.emulate_media(media="print", color_scheme="dark")
+        assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+        page.wait_for_timeout(100)
+        assert page.evaluate(LIGHT_WORDS) == []
+        assert (
+            not page.locator(".bar, .drawer, footer, .headerlink").locator("visible=true").count()
+        )
+
+
+# Words too light for white paper: those with a contrast below 4.5 on white.
+LIGHT_WORDS = """() => {
+  const light = [];
+  const paint = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const luminance = (colour) => {
+    paint.clearRect(0, 0, 1, 1);
+    paint.fillStyle = colour;
+    paint.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...paint.getImageData(0, 0, 1, 1).data].map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const text = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const seen = new Map();
+  while (text.nextNode()) {
+    const el = text.currentNode.parentElement;
+    if (!text.currentNode.data.trim() || el.closest("script, style, noscript, svg") || !el.checkVisibility()) continue;
+    const colour = getComputedStyle(el).color;
+    if (!seen.has(colour)) seen.set(colour, luminance(colour));
+    if (1.05 / (seen.get(colour) + 0.05) < 4.5) light.push([colour, text.currentNode.data.trim().slice(0, 40)]);
+  }
+  return light;
+}"""
+
+
+def test_search_finds_sections_and_marks_the_place(browser: Browser, site: Path) -> None:
+    """Chapters before the reference, by other names too; the hit is on the screen, and marked. The index is no burden of other pages."""
+    pytest.importorskip("pagefind_bin")
+    with served(site) as server, watched(browser, server.address) as seen:
+        page = seen.page
+        for words, chapter, part in (
+            ("RoPE", "01_", "Part 4"), ("sliding window", "05_", "Part 4"), ("flash attention", "05_", "Tiles"),
+        ):  # fmt: skip
+            page.goto(f"{server.address}search.html?q={words.replace(' ', '+')}")
+            page.locator("#search-summary", has_text="stands in").wait_for()
+            groups = page.locator("#search-results h2").all_inner_texts()
+            assert groups[0] == "Chapters"
+            assert groups == [
+                g for g in ("Chapters", "To look things up", "Reference") if g in groups
+            ]
+            hit = page.locator(
+                f"#search-results a[href*='chapters/{chapter}']", has_text=part
+            ).first
+            assert hit.locator("xpath=..").locator("mark").count(), words
+        hit.click()
+        page.wait_for_function("CSS.highlights.get('found')?.size && scrollY > 1000")
+        shown = page.evaluate(
+            "[...CSS.highlights.get('found')].map(r => r.getBoundingClientRect()).filter(b => b.top > 50 && b.bottom < innerHeight).length"
+        )
+        assert shown >= 1
+        page.goto(f"{server.address}search.html?q=zyzzyva")
+        page.locator("#search-summary", has_text="Nothing in the book").wait_for()
+        assert (seen.errors, seen.elsewhere) == ([], [])
+        server.sent.clear()
+        page.goto(server.address + FIRST)
+        all_live(page)
+        assert not [path for path in server.sent if "search" in path or "pagefind" in path]
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("index.html", 400_000), *((n, 700_000) for n in chapter_pages())]
+)
+def test_a_page_weighs_little_before_its_figures(
+    browser: Browser, site: Path, name: str, most: int
+) -> None:
+    """Uncompressed, all that comes of one visit but the live figures' modules and weights; and what stands before the first paint."""
+    with served(site) as server, watched(browser, server.address) as seen:
+        seen.page.goto(server.address + name)
+        all_live(seen.page)
+        sent = {path: size for path, size in server.sent.items() if "/live/" not in path}
+        assert sum(sent.values()) <= most, sent
+        blocking = seen.page.evaluate(
+            "performance.getEntriesByType('resource').filter(r => r.renderBlockingStatus === 'blocking').map(r => r.name)"
+        )
+        styles = sum(
+            server.sent[path] for path in server.sent if any(path in url for url in blocking)
+        )
+        assert styles < 60_000
