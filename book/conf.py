@@ -1,5 +1,6 @@
 """Configuration of the site. `make book` builds it from the notebooks' stored outputs, without a network."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,6 +15,8 @@ book_repository = ""
 book_branch = "main"
 # Chapters are printed where there is a Chromium to do it; see printing.py.
 book_printed = browser() is not None
+# Where Pyodide is, with which the pages run Python: a folder, "release", or "" for what is in the cache; see pyodide.py.
+book_pyodide = os.environ.get("PYODIDE", "")
 
 # What a page says of itself to a search engine if it has no text of its own.
 book_description = (

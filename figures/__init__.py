@@ -14,11 +14,10 @@ from .draw_lines import draw_lines
 from .draw_roofline import draw_roofline
 from .draw_weights import draw_scores, draw_weights
 from .look import panels
-from .quiz import quiz
 from .show import show
 
-# Loaded when first asked for, since a static figure needs no widget.
-_LIVE = {
+# Loaded when first asked for, since a static figure needs no widget and no questions.
+_LATER = {
     "ExploreBill": ".explore_bill",
     "ExploreCheating": ".explore_cheating",
     "ExploreHeads": ".explore_heads",
@@ -27,6 +26,7 @@ _LIVE = {
     "ExploreScaling": ".explore_scaling",
     "ExploreSentence": ".explore_sentence",
     "ExploreTiles": ".explore_tiles",
+    "quiz": ".quiz",
 }
 
 __all__ = [
@@ -39,13 +39,14 @@ __all__ = [
     "draw_shares",
     "draw_weights",
     "panels",
-    "quiz",
     "show",
-    *_LIVE,
+    *_LATER,
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LIVE:
+    if name not in _LATER:
         raise AttributeError(f"figures has no {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_LIVE[name], __name__), name)
+    value = getattr(import_module(_LATER[name], __name__), name)
+    globals()[name] = value  # figures.quiz is the function, though its module has that name too
+    return value

@@ -11,10 +11,13 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.errors import ConfigError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from . import api, formulas, links, live, offers, pages, search
+from book import pyodide
+
+from . import api, formulas, links, live, offers, on_page, pages, search
 from .bibliography import read_works
 from .chapters import Chapter, Shelf
 from .faults import faults
@@ -31,6 +34,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("book_branch", "main", "env", str)
     app.add_config_value("book_description", "", "env", str)
     app.add_config_value("book_printed", False, "env", bool)
+    app.add_config_value("book_pyodide", "", "env", str)
     app.add_directive("live-figure", LiveFigure)
     app.add_directive("chapter-list", ChapterList)
     app.add_directive("works-cited", WorksCited)
@@ -61,6 +65,10 @@ def gather(app: Sphinx) -> None:
     def ways(file: str, up: str = "../") -> dict[str, str]:
         return offers.ways(file, up, app.config.book_repository, app.config.book_branch)
 
+    try:
+        found = pyodide.find(app.config.book_pyodide)
+    except pyodide.PyodideError as error:
+        raise ConfigError(str(error)) from None
     shelf = Shelf(
         chapters=[Chapter.read(path) for path in paths],
         works=read_works(book / "references.bib"),
@@ -68,6 +76,7 @@ def gather(app: Sphinx) -> None:
         offers=ways,
         printed=app.config.book_printed,
         heights=json.loads((book / "heights.json").read_text(encoding="utf-8")),
+        on_page=on_page.OnPage(found) if found else None,
     )
     translated = {}
     laid = out / "_static" / "live"
@@ -88,6 +97,11 @@ def gather(app: Sphinx) -> None:
             (out / "_images" / name).write_text(svg, encoding="utf-8")
     for name, sentence in shelf.faults:
         LOGGER.warning("chapters/%s.ipynb: %s", name, sentence, type="book")
+    if shelf.on_page:
+        try:
+            shelf.on_page.lay(shelf.chapters, out / "_static")
+        except pyodide.PyodideError as error:
+            raise ConfigError(str(error)) from None
     api.write_pages(book / "api")
     app.book_shelf, app.book_pages = shelf, translated  # type: ignore[attr-defined]
 

@@ -5,10 +5,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .bibliography import Work
 from .glossary import Term
+
+if TYPE_CHECKING:
+    from .on_page import OnPage
 
 Notebook = dict[str, Any]
 Cell = dict[str, Any]
@@ -108,7 +111,7 @@ class Shelf:
     """All chapters, and what they need to know of one another.
 
     offers: the ways to run a chapter's file, as offers.ways gives them. printed: whether there are PDFs.
-    heights: how much room live figures need, by "<chapter>#<cell>".
+    heights: how much room live figures need, by "<chapter>#<cell>". on_page: what runs in the pages, if Python does.
     """
 
     chapters: Sequence[Chapter]
@@ -117,6 +120,7 @@ class Shelf:
     printed: bool = False
     heights: dict[str, Steps] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
+    on_page: "OnPage | None" = None
     faults: list[tuple[str, str]] = field(default_factory=list)
     cited: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 

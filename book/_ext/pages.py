@@ -9,6 +9,7 @@ from sphinx.application import Sphinx
 
 from figures.live import json_for_html
 
+from . import on_page
 from .glossary import synonyms
 
 # A section bears the id; Pagefind looks for it at the heading.
@@ -30,6 +31,9 @@ def fill(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: A
     if 'class="explore"' in (context.get("body") or ""):
         app.add_js_file("live/mount.js", loading_method="defer")
     context["synonyms"] = json_for_html(synonyms(app.book_shelf.terms))  # type: ignore[attr-defined]
+    if app.book_shelf.on_page:  # type: ignore[attr-defined]
+        up = "../" * page.count("/") + "_static"
+        context["python"] = on_page.script(up, page.rpartition("/")[2])
     heading = r'<section\g<rest>\g<more>>\g<spans><\g<h> id="\g<id>">'
     context["body"] = SECTION.sub(heading, context.get("body") or "")
     for files in (context["css_files"], context["script_files"]):

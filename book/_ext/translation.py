@@ -11,6 +11,7 @@ from html import escape
 
 from .bibliography import find_work
 from .chapters import FORMULA, LISTED, Cell, Chapter, Notebook, Shelf, figure_kind
+from .on_page import offer
 
 # Where nothing is changed: code, formulas, links, elements of HTML, headings.
 _KEPT = re.compile(
@@ -44,6 +45,7 @@ class _Translation:
         self.shown = 0  # figures so far
         self.formulas = 0
         self.cell = ""
+        self.places = shelf.on_page.sort(chapter) if shelf.on_page else {}
 
     def run(self) -> tuple[Notebook, dict[str, str]]:
         notebook = copy.deepcopy(self.chapter.notebook)
@@ -175,12 +177,12 @@ class _Translation:
         yield cell
         if "quiz" in tags:
             yield _markdown(f"without-script-{cell['id']}", _NO_SCRIPT)
-        if "exercise" in tags:
-            yield _markdown(
-                f"offer-{cell['id']}",
-                '<p class="offer">This check runs in Python, with the notebook: '
-                f'{self.ways()}. <a href="../run.html">How</a></p>',
-            )
+        says = f'This check runs in Python, with the notebook: {self.ways()}. <a href="../run.html">How</a>'
+        offered = f'<p class="offer">{says}</p>' if "exercise" in tags else ""
+        if self.places:
+            offered = offer(cell["id"], self.places[cell["id"]], says)
+        if offered:
+            yield _markdown(f"offer-{cell['id']}", offered)
 
     def output(self, cell: Cell, output: Cell) -> Cell:
         """An output as it is, or as the figure that it holds."""
@@ -217,9 +219,19 @@ class _Translation:
             )
         return _markdown(
             "offer-head",
-            '<p class="offer head"><span>On this page the figures and questions answer; cells run in JupyterLab '
-            f'(<a href="../run.html">how</a>): {self.ways()}</span>{paper}</p>',
+            f'<p class="offer head"><span>{self.says_where()} (<a href="../run.html">how</a>): {self.ways()}</span>{paper}</p>',
         )
+
+    def says_where(self) -> str:
+        """What can be done on the page, and what in JupyterLab."""
+        notebook = "On this page the figures and questions answer; cells run in JupyterLab"
+        kinds = {place.kind for place in self.places.values()}
+        if not kinds & {"exercise", "runs"}:
+            return notebook
+        exercises = ", questions and exercises" if "exercise" in kinds else " and questions"
+        rest = "the others run in JupyterLab" if "needs" in kinds else "all run in JupyterLab too"
+        page = f"On this page the figures{exercises} answer, and cells can be edited and run; {rest}"
+        return f'<span class="in-notebook">{notebook}</span><span class="on-page">{page}</span>'
 
     def ways(self) -> str:
         offers = self.shelf.offers(self.chapter.path.name)
