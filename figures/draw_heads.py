@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from attention_lib.shapes import check_real
 
-from .look import FAINT, GREY, INK, axes, styled
+from .look import FAINT, GREY, INK, axes, root_figure, styled
 
 Floats = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ def _explain(ax: Axes, largest: float) -> None:
     fills = [dot(LARGEST / 4, weight, f"{weight:g}") for weight in (0.0, 0.5, 1.0)]
     sizes[-1].set_label(f"{largest:.2g} nats lost")
     fills[0].set_label("weight 0")
-    figure = ax.figure.get_figure(root=True)
+    figure = root_figure(ax)
     figure.legend(
         handles=[*sizes, *fills],
         loc="outside lower center",

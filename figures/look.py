@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
 STYLE = Path(__file__).with_name("book.mplstyle")
 INK, GREY, FAINT = "#1f2933", "#52606d", "#e4e7eb"
@@ -32,6 +33,16 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
     if ax is not None:
         return ax
     return plt.subplots(figsize=(width, height))[1]
+
+
+def root_figure(part: Axes | Figure) -> Figure:
+    """The whole figure that an Axes is in, for which Matplotlib before 3.10 has no call. Raises ValueError if it is in none."""
+    found: Any = part.figure
+    while isinstance(found, SubFigure):
+        found = found.figure
+    if found is None:
+        raise ValueError("this Axes belongs to no figure any more")
+    return found
 
 
 @styled

@@ -10,7 +10,7 @@ from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import styled
+from .look import root_figure, styled
 
 FITS = "max-width:100%;height:auto"
 _READABLE = " /:=,;()!*+@?'"
@@ -43,9 +43,7 @@ def to_svg(figure: Axes | Figure, *, alt: str) -> str:
     alt = " ".join(alt.split())
     if len(alt) < 20:
         raise ValueError(f"alt must say in a sentence what the figure shows: found {alt!r}")
-    fig = figure.get_figure(root=True)
-    if fig is None:
-        raise ValueError("this Axes belongs to no figure any more")
+    fig = root_figure(figure)
     file = io.StringIO()
     fig.savefig(
         file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}

@@ -22,7 +22,16 @@ SECONDS = 10  # without an answer, after which the page ends Python
 # What our code imports that is not NumPy, and page_python stands in for.
 STAND_INS = {"IPython", "safetensors"}
 # Of the standard library what no browser has.
-NOWHERE = {"multiprocessing", "subprocess", "tkinter", "curses", "ssl", "sqlite3", "lzma", "resource"}
+NOWHERE = {
+    "multiprocessing",
+    "subprocess",
+    "tkinter",
+    "curses",
+    "ssl",
+    "sqlite3",
+    "lzma",
+    "resource",
+}
 # Runs once, before the page has any content: where a worker can run, the page says what it can do.
 SCRIPT = """if (location.protocol.startsWith("http") && window.Worker) {
   document.documentElement.classList.add("python");
@@ -84,7 +93,9 @@ class OnPage:
     def missing(self, found: Sequence[Piece]) -> str:
         """The first module that these need and the page has not, or ""."""
         others = self.imports.of("\n".join(piece.source for piece in found)).others
-        absent = others - STAND_INS - {"numpy"} - ({"matplotlib"} if self.pyodide.pictures else set())
+        absent = (
+            others - STAND_INS - {"numpy"} - ({"matplotlib"} if self.pyodide.pictures else set())
+        )
         return min((name for name in absent if not _is_standard(name)), default="")
 
     def archive(self, chapters: Sequence[Chapter]) -> bytes:
@@ -178,7 +189,9 @@ def table(static: Path) -> str:
     """Chapter, code cells, and how many of them run on its page."""
     lines = ["chapter                         cells  run on the page"]
     for path in sorted((static / "page_python" / "cells").glob("*.json")):
-        kinds = [kind for kind, *_ in json.loads(path.read_text(encoding="utf-8"))["places"].values()]
+        kinds = [
+            kind for kind, *_ in json.loads(path.read_text(encoding="utf-8"))["places"].values()
+        ]
         runs = sum(kind in ("exercise", "runs") for kind in kinds)
         lines.append(f"{path.stem:30}  {len(kinds):5}  {runs:4}  {runs / len(kinds):4.0%}")
     return "\n".join(lines)

@@ -230,7 +230,9 @@ class _Translation:
             return notebook
         exercises = ", questions and exercises" if "exercise" in kinds else " and questions"
         rest = "the others run in JupyterLab" if "needs" in kinds else "all run in JupyterLab too"
-        page = f"On this page the figures{exercises} answer, and cells can be edited and run; {rest}"
+        page = (
+            f"On this page the figures{exercises} answer, and cells can be edited and run; {rest}"
+        )
         return f'<span class="in-notebook">{notebook}</span><span class="on-page">{page}</span>'
 
     def ways(self) -> str:

@@ -92,7 +92,9 @@ class Session:
                 self.quiet = False
         return True
 
-    def _display(self, data: object, metadata: Mapping[str, Any] | None = None, raw: bool = False) -> None:
+    def _display(
+        self, data: object, metadata: Mapping[str, Any] | None = None, raw: bool = False
+    ) -> None:
         """What IPython's display does with what `figures.show` gives it, and with a value."""
         if self.quiet:
             return
