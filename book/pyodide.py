@@ -12,7 +12,6 @@ import os
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -60,7 +60,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.wfile.write(data)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _read(path: Path, changed: int, packs: bool) -> tuple[bytes, str]:
     """What is sent of a file, and its tag."""
     data = path.read_bytes()

@@ -33,20 +33,19 @@ class Imports:
             top, _, rest = name.partition(".")
             if top not in OWN:
                 others.add(top)
-            elif name not in own and (path := self._path(name)) is not None:
+            elif name not in own and (path := _path(self.folders, name)) is not None:
                 own[name] = path
                 parent = name.rpartition(".")[0]
                 waiting += [parent] if rest else []
                 waiting += _imports_of(path, name if path.stem == "__init__" else parent)
         return Closure(own, others)
 
-    def _path(self, name: str) -> Path | None:
-        for folder in self.folders:
-            base = folder.joinpath(*name.split("."))
-            for path in (base / "__init__.py", base.with_suffix(".py")):
-                if path.is_file():
-                    return path
-        return None
+
+@functools.cache
+def _path(folders: tuple[Path, ...], name: str) -> Path | None:
+    bases = (folder.joinpath(*name.split(".")) for folder in folders)
+    files = (path for base in bases for path in (base / "__init__.py", base.with_suffix(".py")))
+    return next(filter(Path.is_file, files), None)
 
 
 @functools.cache

@@ -92,7 +92,8 @@ class OnPage:
 
     def missing(self, found: Sequence[Piece]) -> str:
         """The first module that these need and the page has not, or ""."""
-        others = self.imports.of("\n".join(piece.source for piece in found)).others
+        importing = (piece.source for piece in found if piece.imported)
+        others = self.imports.of("\n".join(importing)).others
         absent = (
             others - STAND_INS - {"numpy"} - ({"matplotlib"} if self.pyodide.pictures else set())
         )

@@ -121,16 +121,15 @@ def _changed(statement: ast.stmt) -> set[str]:
         case ast.AugAssign(target=target):
             found |= _root(target)
         case ast.Assign(targets=targets):
-            for target in targets:
-                parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-                for part in parts:
+            for one in targets:
+                for part in one.elts if isinstance(one, ast.Tuple | ast.List) else [one]:
                     if isinstance(part, ast.Subscript | ast.Attribute):
                         found |= _root(part)
         case ast.Expr(value=ast.Call(func=ast.Attribute() as function)):
             found |= _root(function)
         case ast.Delete(targets=targets):
-            for target in targets:
-                found |= _root(target)
+            for one in targets:
+                found |= _root(one)
     return found
 
 

@@ -14,7 +14,7 @@ class SafetensorError(Exception):
     """The file is none."""
 
 
-class safe_open:  # noqa: N801 - the package's own name
+class safe_open:
     """A file, opened as safetensors.safe_open(path, framework="numpy") opens it."""
 
     def __init__(self, path: str | Path, framework: str = "numpy") -> None:
@@ -50,5 +50,5 @@ class safe_open:  # noqa: N801 - the package's own name
         """One array."""
         about = self._header[name]
         first, last = about["data_offsets"]
-        flat = np.frombuffer(self._data[first:last], TYPES[about["dtype"]])
+        flat: Any = np.frombuffer(self._data[first:last], TYPES[about["dtype"]])
         return flat.reshape(about["shape"]).copy()

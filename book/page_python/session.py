@@ -107,7 +107,7 @@ class Session:
             print(data.get("text/plain", ""))
 
     def _show_open_figures(self) -> None:
-        pyplot = sys.modules.get("matplotlib.pyplot")
+        pyplot: Any = sys.modules.get("matplotlib.pyplot")
         for number in pyplot.get_fignums() if pyplot else ():
             file = io.StringIO()
             pyplot.figure(number).savefig(file, format="svg")
