@@ -3,11 +3,13 @@
 #   PYTHON=python3.12   the Python to build the environment with (3.11 or newer); by default the first that fits
 #   EXTRAS=name,name    further extras of pyproject.toml to install
 #   ARGS="..."          options for the program that the command starts
+#   PYODIDE=folder      Pyodide, with which the pages of the book run Python; "release" fetches it
 #   VENV=folder         the environment (default .venv)
 
 VENV ?= .venv
 ARGS ?=
 EXTRAS ?=
+export PYODIDE
 # Looked for once, and only when an environment is to be made.
 PYTHON ?= $(eval PYTHON := $(find_python))$(PYTHON)
 find_python = $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -22,7 +24,7 @@ alone := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab read teach book test test-slow notebooks bench clean
+.PHONY: install help lab read teach book test test-slow notebooks bench clean
 
 help:  ## show this text
 	@echo 'The commands of this book:'
@@ -43,6 +45,7 @@ book: $(py)  ## build the site into book/_build/html, from the stored outputs (a
 	rm -rf $(site)
 	$(alone) $(py) -m sphinx -EW --keep-going -q -d book/_build/doctrees -b html book $(site) $(ARGS)
 	@$(py) -m book.printing $(site)
+	@$(py) -m book.pyodide $(site)
 	@echo 'Built: $(site)/index.html opens in a browser; `make read` serves it.'
 
 read: book  ## build the site and serve it on this machine
@@ -51,6 +54,9 @@ read: book  ## build the site and serve it on this machine
 teach: $(py)  ## install what the assignments need, and list their commands
 	$(call install,study teach)
 	@$(py) -m assignments --help
+
+install: $(py)
+	$(call install,study test book teach)
 
 test: $(py)  ## run every check: style, types, tests, each chapter (about ten minutes)
 	$(call install,study test book teach)

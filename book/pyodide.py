@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import sys
 import urllib.error
 import urllib.request
 import zipfile
@@ -77,10 +78,12 @@ def cache() -> Path:
 
 
 def find(given: str) -> Pyodide | None:
-    """The files of the folder `given`; "release" fetches what the cache lacks; without either, what the cache has.
+    """The files of the folder `given`; "release" fetches what the cache lacks; "" is what the cache has; "none".
 
     None without enough for a check. Raises PyodideError for a folder that lacks a file, and if none can be fetched.
     """
+    if given == "none":
+        return None
     if given == "release":
         fetch(cache())
     folder = cache() if given in ("", "release") else Path(given)
@@ -131,6 +134,22 @@ def shortened(wheel: bytes) -> bytes:
     return made.getvalue()
 
 
+def table(site: Path) -> str:
+    """Chapter, code cells, and how many of them run on its page; or how Python gets into the pages."""
+    paths = sorted((site / "_static" / "page_python" / "cells").glob("*.json"))
+    if not paths:
+        return (
+            f"Without Pyodide {VERSION} in the pages: exercises are checked in JupyterLab. `make book PYODIDE=release` "
+            "fetches it, `make book PYODIDE=folder` takes it from a folder."
+        )
+    lines = [f"{'chapter':30}  cells  run on the page"]
+    for path in paths:
+        places = json.loads(path.read_text(encoding="utf-8"))["places"].values()
+        runs = sum(kind in ("exercise", "runs") for kind, *_ in places)
+        lines.append(f"{path.stem:30}  {len(places):5}  {runs:4}  {runs / len(places):4.0%}")
+    return "\n".join(lines)
+
+
 def _is_read(name: str) -> bool:
     if name.endswith(".ttf"):
         return name.endswith(tuple(f"/{font}" for font in FONTS))
@@ -162,3 +181,7 @@ def _download(address: str) -> bytes:
             return bytes(answer.read())
     except (urllib.error.URLError, TimeoutError) as error:
         raise PyodideError(f"{address} could not be fetched: {error}.") from error
+
+
+if __name__ == "__main__":
+    print(table(Path(sys.argv[1])))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from book import pyodide
+
 from .programs import program
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ if not has_gpu():
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "needs(name): skip without node, chromium, bubblewrap, gpu")
+    config.addinivalue_line(
+        "markers", "needs(name): skip without node, chromium, bubblewrap, pyodide, gpu"
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -49,6 +53,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if name == "gpu":
                 if not has_gpu():
                     pytest.skip("needs a GPU")
+            elif name == "pyodide":
+                if not pyodide.find(os.environ.get("PYODIDE", "")):
+                    pytest.skip("needs Pyodide, which `python -m tests.pyodide` brings")
             elif program(name) is None:
                 pytest.skip(f"needs {name}, which this machine lacks")
 

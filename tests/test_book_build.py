@@ -31,6 +31,7 @@ from .book_helpers import ROOT, build
 from .samples import code, notebook, printed, shown, text
 
 Notebook = dict[str, Any]
+PLAIN = "-D", "book_pyodide=none"  # faster
 SVG = '<svg viewBox="0 0 72 36"><title>Weights</title></svg>'
 LIVE = (
     '<div class="explore" data-figure="plane"><script type="application/json">{"weights":"pronoun-0"}</script>'
@@ -509,7 +510,9 @@ def copied(folder: Path) -> Path:
 
 def test_a_sound_copy_is_built(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = build(copied(tmp_path), out, "-D", "book_repository=https://github.com/owner/name")
+    done = build(
+        copied(tmp_path), out, "-D", "book_repository=https://github.com/owner/name", *PLAIN
+    )
     assert (done.returncode, done.stderr) == (0, "")
     page = (out / "html" / "chapters" / "01_small.html").read_text(encoding="utf-8")
     assert "https://mybinder.org/v2/gh/owner/name/main?" in page
@@ -545,7 +548,7 @@ def test_a_broken_copy_is_not_built_and_every_fault_is_told(tmp_path: Path) -> N
     nb = notebook(text("# 1 Small"), *cells)
     (root / "chapters" / "01_small.ipynb").write_text(json.dumps(nb), encoding="utf-8")
     for _ in range(2):
-        done = build(root, tmp_path / "out")
+        done = build(root, tmp_path / "out", *PLAIN)
         assert done.returncode == 1
         for name, (_, sentence) in BROKEN.items():
             line = rf"WARNING: chapters/01_small\.ipynb: cell '{name}': .*{re.escape(sentence)}"
@@ -556,7 +559,7 @@ def test_a_broken_copy_is_not_built_and_every_fault_is_told(tmp_path: Path) -> N
 
 
 def test_a_wrong_repository_stops_the_build_in_a_sentence(tmp_path: Path) -> None:
-    done = build(copied(tmp_path), tmp_path / "out", "-D", "book_repository=owner/name")
+    done = build(copied(tmp_path), tmp_path / "out", "-D", "book_repository=owner/name", *PLAIN)
     assert done.returncode == 2
     assert 'book_repository is to be "https://github.com/owner/name" or empty' in done.stderr
     assert "most recent call" not in done.stderr

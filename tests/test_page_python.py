@@ -15,7 +15,7 @@ import pytest
 from book import pyodide
 from book._ext.chapters import Chapter
 from book._ext.imports import Imports
-from book._ext.on_page import OnPage, table
+from book._ext.on_page import OnPage
 from book.page_python.names import needed, pieces, read
 from book.page_python.session import HEAD, TAIL, Printed
 from book.pyodide import Pyodide, PyodideError
@@ -379,7 +379,8 @@ def test_what_is_fetched_is_verified_before_it_is_kept(
 
 
 def test_the_table_counts_what_runs(tmp_path: Path) -> None:
-    cells = tmp_path / "page_python" / "cells"
+    assert "PYODIDE=release" in pyodide.table(tmp_path)
+    cells = tmp_path / "_static" / "page_python" / "cells"
     cells.mkdir(parents=True)
     places = {
         "a": ["runs", 1, ""],
@@ -388,4 +389,4 @@ def test_the_table_counts_what_runs(tmp_path: Path) -> None:
         "d": ["stays", 0, ""],
     }
     (cells / "01_name.json").write_text(json.dumps({"places": places}))
-    assert table(tmp_path).splitlines()[1].split() == ["01_name", "4", "2", "50%"]
+    assert pyodide.table(tmp_path).splitlines()[1].split() == ["01_name", "4", "2", "50%"]

@@ -19,6 +19,7 @@ from .imports import Imports
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECONDS = 10  # without an answer, after which the page ends Python
+WEIGHTS = "attention_lib/**/weights/*"  # each is fetched when it is read
 # What our code imports that is not NumPy, and page_python stands in for.
 STAND_INS = {"IPython", "safetensors"}
 # Of the standard library what no browser has.
@@ -130,16 +131,16 @@ class OnPage:
         first = {file: size for file, size in sizes.items() if file not in LISTED["matplotlib"]}
         name = f"book-{hashlib.sha256(library).hexdigest()[:12]}.zip"
         (folder / name).write_bytes(library)
-        weights = sorted((ROOT / "attention_lib" / "weights").iterdir())
-        (folder / "weights").mkdir(exist_ok=True)
+        weights = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob(WEIGHTS))]
         for path in weights:
-            (folder / "weights" / path.name).write_bytes(path.read_bytes())
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes((ROOT / path).read_bytes())
         python = {
             "folder": f"../python/{VERSION}/",
             "files": first | {name: (len(library), len(library))},
             "pictures": {file: size for file, size in sizes.items() if file not in first},
             "book": name,
-            "weights": [path.name for path in weights],
+            "weights": weights,
             "seconds": SECONDS,
         }
         (static / "page_python" / "cells").mkdir(parents=True, exist_ok=True)
@@ -150,8 +151,8 @@ class OnPage:
                 "cells": [[cell["id"], "".join(cell["source"])] for cell in _code(chapter)],
                 "places": {cell: [p.kind, p.above, p.missing] for cell, p in places.items()},
             }
-            path = static / "page_python" / "cells" / f"{chapter.path.stem}.json"
-            path.write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
+            cells = static / "page_python" / "cells" / f"{chapter.path.stem}.json"
+            cells.write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
 
 
 def offer(cell: str, place: Place, notebook: str) -> str:
@@ -184,15 +185,3 @@ def _is_live(output: dict[str, Any]) -> bool:
 
 def _is_standard(name: str) -> bool:
     return name in sys.stdlib_module_names and name not in NOWHERE
-
-
-def table(static: Path) -> str:
-    """Chapter, code cells, and how many of them run on its page."""
-    lines = ["chapter                         cells  run on the page"]
-    for path in sorted((static / "page_python" / "cells").glob("*.json")):
-        kinds = [
-            kind for kind, *_ in json.loads(path.read_text(encoding="utf-8"))["places"].values()
-        ]
-        runs = sum(kind in ("exercise", "runs") for kind in kinds)
-        lines.append(f"{path.stem:30}  {len(kinds):5}  {runs:4}  {runs / len(kinds):4.0%}")
-    return "\n".join(lines)

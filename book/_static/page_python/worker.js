@@ -33,10 +33,10 @@ async function start(manifest) {
   });
   say("stage", "Loading the book’s library");
   python.unpackArchive(await library, "zip");
-  const weights = "/home/pyodide/attention_lib/weights";
-  python.FS.mkdirTree(weights);
-  for (const name of manifest.weights) { // each is fetched when it is read
-    python.FS.createLazyFile(weights, name, new URL(`weights/${name}`, folder).href, true, false);
+  for (const path of manifest.weights) { // each is fetched when it is read
+    const at = path.lastIndexOf("/"), parent = `/home/pyodide/${path.slice(0, at)}`;
+    python.FS.mkdirTree(parent);
+    python.FS.createLazyFile(parent, path.slice(at + 1), new URL(path, folder).href, true, false);
   }
   const made = python.pyimport("page_python.session").Session(say);
   python.runPython("import attention_lib.checks");
