@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from .doctor import belongs, mended, to_bytes
 from .gradescope import Person, people, remember
-from .shelf import keep, others, received, released, submission, write
+from .shelf import LinkError, keep, others, received, released, submission, write
 from .tasks import NAMES
 from .unpack import METADATA, Entry, entries
 
@@ -78,6 +78,8 @@ def collect(
     for student in tqdm(sorted(came), desc="collect", unit="student", delay=2):
         try:
             rows += _take(course, name, student, came[student], release, strangers)
+        except LinkError as error:
+            rows += [Row(entry.path, "", f"{error}.") for entry in came[student]]
         except Exception as error:  # whatever one of them handed in, the others are taken
             why = f"it could not be taken in: {type(error).__name__}: {error}"
             rows += [Row(entry.path, "", f"{student}: {why}"[:300]) for entry in came[student]]

@@ -23,7 +23,7 @@ from .frame import gradebook as gradebook  # also for those who read marks
 from .grader.grade import grade_batch
 from .grader.plugin import read_marks
 from .leaks import LeakError, refuse_leaks
-from .shelf import given, released, write
+from .shelf import given, handed_in, released, write
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "assignments" / "sources"
@@ -137,8 +137,7 @@ def grade(
     settled stays so while the answer is the same.
     """
     released(course, name)
-    folders = (path for path in course.glob(f"submitted/*/{name}") if path.is_dir())
-    students = sorted({*students} or {folder.parent.name for folder in folders})
+    students = sorted({*students} or handed_in(course, name))
     grade_batch(course, name, seed=seed, students=students, sandboxed=sandboxed, workers=workers)
     graded = Graded()
     for student in tqdm(students, desc="gradebook", unit="submission"):

@@ -15,7 +15,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from .matching import NOTHING, Slot, match, names_in, same, slots_of
-from .shelf import given, keep, others, released, submission, write
+from .shelf import LinkError, below, given, handed_in, keep, others, released, submission, write
 from .tidy import Found, read, tidy
 
 Placed = tuple[int | None, NotebookNode]  # the number of its cell in the release, if it has one
@@ -40,29 +40,42 @@ def doctor(course: Path, name: str, *, mend: bool = False) -> dict[str, list[str
     """Print for each student what is broken in COURSE/submitted, and return it.
 
     With `mend` the repaired notebook takes the place of the broken one, whose bytes are kept in
-    COURSE/received. Raises FileNotFoundError if the assignment has no release.
+    COURSE/received. Links are told and left alone. Raises FileNotFoundError if the assignment has no release.
     """
     source, known = released(course, name), others(course, name)
     said: dict[str, list[str]] = {}
-    for folder in sorted((course / "submitted").glob(f"*/{name}")):
-        student = folder.parent.name
-        path = submission(course, name, student)
-        there = [path] if path.is_file() else sorted(folder.glob("*.ipynb"))[:1]
-        data = there[0].read_bytes() if there else b""
-        stands = unmarked(data)
-        notebook, remarks = mended(data, source, known)
-        if there and there != [path]:
-            remarks.insert(0, f"The notebook is called {there[0].name}, not {path.name}.")
-        if mend and remarks:
-            keep(course, name, student, [data] if there else [])
-            write(path, to_bytes(notebook))
-        if stands:
-            remarks.insert(0, _stands(stands))
-        said[student] = remarks
-        print(f"{student}: {' '.join(remarks) or 'sound.'}")
+    for student in handed_in(course, name):
+        try:
+            said[student] = _examined(course, name, student, source, known, mend=mend)
+        except LinkError as error:
+            said[student] = [f"{error}."]
+        print(f"{student}: {' '.join(said[student]) or 'sound.'}")
     if not said:
         print(f"Nobody has handed in {name}.")
     return said
+
+
+def _examined(
+    course: Path,
+    name: str,
+    student: str,
+    source: NotebookNode,
+    known: Mapping[str, NotebookNode],
+    *,
+    mend: bool,
+) -> list[str]:
+    """What is broken in one student's folder, and mend it if asked."""
+    path = submission(course, name, student)
+    there = [path] if path.is_file() else sorted(path.parent.glob("*.ipynb"))[:1]
+    data = below(path.parent, there[0].name).read_bytes() if there else b""
+    stands = unmarked(data)
+    notebook, remarks = mended(data, source, known)
+    if there and there != [path]:
+        remarks.insert(0, f"The notebook is called {there[0].name}, not {path.name}.")
+    if mend and remarks:
+        keep(course, name, student, [data] if there else [])
+        write(path, to_bytes(notebook))
+    return [_stands(stands)] * bool(stands) + remarks
 
 
 def to_bytes(notebook: NotebookNode) -> bytes:

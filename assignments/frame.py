@@ -17,6 +17,7 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from .grader.plugin import configure
+from .shelf import below
 
 
 class NbGraderError(RuntimeError):
@@ -60,7 +61,10 @@ class OneFolder(BaseConverter):  # type: ignore[misc]
     def init_notebooks(self) -> None:
         """Take the one notebook that is called like the assignment."""
         name = self.coursedir.assignment_id
+        root = Path(self.coursedir.root)
         folder = self._format_source(name, self.coursedir.student_id)
+        for path in (folder, self._format_dest(name, self.coursedir.student_id)):
+            below(root, *Path(path).relative_to(root).parts)
         notebook = os.path.join(folder, f"{name}.ipynb")
         if os.path.islink(notebook) or not os.path.isfile(notebook):
             raise FileNotFoundError(f"There is no notebook {name}.ipynb in {folder}.")

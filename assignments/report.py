@@ -13,7 +13,7 @@ from typing import Any
 from .doctor import unmarked
 from .picture import drawn
 from .sheet import written
-from .shelf import marks, submission, write
+from .shelf import LinkError, marks, submission, write
 from .tasks import NAMES, Task, assignments
 
 # What a wrong answer without a known mistake is counted under, by its kind.
@@ -63,8 +63,11 @@ def report(course: Path, name: str) -> tuple[Path, Path, str]:
     """
     found = marks(course, name)
     for student, answers in found.items():
-        path = submission(course, name, student)
-        if path.is_file() and unmarked(path.read_bytes()):
+        try:
+            data = submission(course, name, student).read_bytes()
+        except (OSError, LinkError):
+            continue
+        if unmarked(data):
             found[student] = [one | {"kind": "unread", "settings": {}} for one in answers]
     questions = tally(name, list(found.values()))
     text = as_text(name, questions)

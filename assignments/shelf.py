@@ -59,9 +59,29 @@ def others(course: Path, name: str) -> dict[str, NotebookNode]:
     return found
 
 
+class LinkError(ValueError):
+    """A link lies where a hand-in should."""
+
+
+def below(course: Path, *names: str) -> Path:
+    """A path in the course. Raises LinkError if any part of it below the course is a link: a
+    student's folder that leads to the solution, or to another's work, is neither read nor written."""
+    path = course
+    for name in names:
+        path = path / name
+        if path.is_symlink():
+            raise LinkError(f"{path.relative_to(course)} is a link, and links are not followed")
+    return path
+
+
+def handed_in(course: Path, name: str) -> list[str]:
+    """The students who have a folder of the assignment in COURSE/submitted, or a link to one."""
+    return sorted(one.parent.name for one in course.glob(f"submitted/*/{name}") if one.is_dir())
+
+
 def submission(course: Path, name: str, student: str) -> Path:
-    """Where a student's notebook lies for the grader."""
-    return course / "submitted" / student / name / f"{name}.ipynb"
+    """Where a student's notebook lies for the grader. Raises LinkError where a link leads to it."""
+    return below(course, "submitted", student, name, f"{name}.ipynb")
 
 
 def write(path: Path, data: bytes) -> Path:
@@ -75,9 +95,9 @@ def write(path: Path, data: bytes) -> Path:
 
 def received(course: Path, name: str, student: str) -> list[Path]:
     """What a student has handed in, byte for byte, oldest first: 1.ipynb, 2.ipynb, …."""
-    folder = course / "received" / name / student
+    folder = below(course, "received", name, student)
     kept = (path for path in folder.glob("*.ipynb") if path.stem.isdecimal())
-    return sorted(kept, key=lambda path: int(path.stem))
+    return [below(folder, path.name) for path in sorted(kept, key=lambda path: int(path.stem))]
 
 
 def keep(course: Path, name: str, student: str, came: Sequence[bytes]) -> list[Path]:

@@ -64,7 +64,9 @@ def entries(source: Path) -> Iterator[Entry]:
 
 
 def _all(source: Path) -> Iterator[Entry]:
-    if source.is_dir():
+    if source.is_symlink():
+        yield Entry(source.name, 0, refused="it is a link")
+    elif source.is_dir():
         for root, folders, files in os.walk(source):
             folders.sort()
             links = [name for name in folders if Path(root, name).is_symlink()]
@@ -76,8 +78,11 @@ def _all(source: Path) -> Iterator[Entry]:
     elif source.suffix.lower() == ".zip":
         yield from _of_zip(source)
     else:
-        path = source.resolve()
-        yield _of_file(f"{path.parent.name}/{source.name}", path)
+        folder = Path(os.path.abspath(source)).parent
+        if folder.is_symlink():  # it may lead to another student
+            yield Entry(f"{folder.name}/{source.name}", 0, refused="its folder is a link")
+        else:
+            yield _of_file(f"{folder.name}/{source.name}", source)
 
 
 def _of_file(shown: str, path: Path) -> Entry:

@@ -265,9 +265,21 @@ def test_what_is_not_marked_as_it_is_fails(course: Path, monkeypatch: pytest.Mon
     (course / "submitted" / "c" / NAME).mkdir(parents=True)
     failed = grade(course, NAME).failed
     assert "was changed" in failed["a"]
-    assert "There is no notebook" in failed["b"]
+    assert failed["b"].endswith(f"{NAME}.ipynb is a link, and links are not followed")
     assert "not marked yet" in failed["c"]
     assert not list(texts(course / "autograded"))
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_folder_that_is_a_link_has_no_marks(course: Path, depth: int) -> None:
+    theirs = hand_in(course, "other", write_answers())
+    place = course / "submitted" / "lou" / NAME / f"{NAME}.ipynb"
+    place.parents[depth].mkdir(parents=True, exist_ok=True)
+    place.parents[depth - 1].symlink_to(theirs.parents[depth - 1])
+    graded = grade(course, NAME)
+    assert graded.marked == ["other"]
+    assert graded.failed["lou"].endswith("is a link, and links are not followed")
+    assert not list((course / "autograded").glob("lou/*/*"))
 
 
 def test_what_nbgrader_refuses_fails_with_its_reason(

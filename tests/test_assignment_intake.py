@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from assignments import unpack
 from assignments.__main__ import main
 from assignments.collect import Row, collect, fit
-from assignments.doctor import unmarked
+from assignments.doctor import doctor, unmarked
 from assignments.gradescope import LARGEST, people, remembered
 from assignments.shelf import keep, ours
 from assignments.tidy import bound
@@ -319,6 +319,44 @@ def test_links_in_a_folder_are_not_followed(course: Path, tmp_path: Path) -> Non
         "bob/d.ipynb": "it is no ordinary file",
         str(tmp_path / "nothing"): "there is no such file or folder",
     }
+
+
+def test_a_source_that_is_a_link_is_not_followed(course: Path, tmp_path: Path) -> None:
+    laid(tmp_path / "solution", {"pointing.ipynb": GOOD})
+    (tmp_path / "lou").symlink_to(tmp_path / "solution")
+    (tmp_path / "single.ipynb").symlink_to(tmp_path / "solution" / "pointing.ipynb")
+    zipped(tmp_path / "real.zip", [("anna/a.ipynb", GOOD)]).rename(tmp_path / "real")
+    (tmp_path / "a.zip").symlink_to(tmp_path / "real")
+    names = ("lou", "lou/pointing.ipynb", "single.ipynb", "a.zip")
+    rows = collect(course, "pointing", [tmp_path / name for name in names])
+    assert taken(rows) == {}
+    assert {*refused(rows).values()} == {"it is a link", "its folder is a link"}
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2], ids=["notebook", "folder", "student"])
+@pytest.mark.parametrize("folder", ["submitted", "received"])
+def test_nothing_is_written_through_a_link_in_the_course(
+    course: Path, tmp_path: Path, folder: str, depth: int
+) -> None:
+    """What a link leads to, the solution say, stays as it is, and nobody is marked for it."""
+    solution = laid(course, {"solution/lou/pointing/pointing.ipynb": b"{}"}) / "solution"
+    place = course / folder / "lou" / "pointing" / "pointing.ipynb"
+    if folder == "received":
+        place = course / folder / "pointing" / "lou" / "1.ipynb"
+    link = [place, *place.parents][depth]
+    link.parent.mkdir(parents=True)
+    link.symlink_to(
+        [
+            solution / "lou/pointing/pointing.ipynb",
+            *solution.glob("lou/pointing"),
+            solution / "lou",
+        ][depth]
+    )
+    said = doctor(course, "pointing", mend=True)
+    assert all("is a link, and links are not followed." in one[0] for one in said.values())
+    rows = collect(course, "pointing", [laid(tmp_path / "came", {"lou/pointing.ipynb": GOOD})])
+    assert [row.said.split(" is ")[-1] for row in rows] == ["a link, and links are not followed."]
+    assert [path.read_bytes() for path in solution.rglob("*.ipynb")] == [b"{}"]
 
 
 @pytest.mark.parametrize(

@@ -833,7 +833,7 @@ def test_a_batch_survives_every_notebook(
         assert found[name]["student"] == name
         assert found[name]["remark"] == ""
     assert "larger than" in found["huge"]["remark"]
-    assert found["link"]["remark"] == "There is no notebook."
+    assert found["link"]["remark"].endswith("is a link, and links are not followed.")
     assert "no function" in found["odd"]["questions"][0]["advice"]
     assert f"{len(found)}/{len(found)}" in capsys.readouterr().err
 

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from attention_lib.checks import Diagnosis, diagnose
 
-from ..shelf import submission, write
+from ..shelf import LinkError, below, handed_in, submission, write
 from ..tasks import Assignment, Task, assignments
 from . import processors, sandbox
 from .flags import flags
@@ -146,9 +146,7 @@ def grade_batch(
     in, SandboxMissing if nothing could be marked.
     """
     assignment = assignments()[name]
-    present = sorted(
-        path.parent.name for path in course.glob(f"submitted/*/{name}") if path.is_dir()
-    )
+    present = handed_in(course, name)
     absent = sorted({*students} - {*present})
     if absent:
         raise ValueError(f"nothing of {name} was handed in by {', '.join(absent)}")
@@ -210,7 +208,10 @@ def _grade_file(
 ) -> Path:
     """Mark one student's file and write the marks down."""
     name = assignment.name
-    notebook, digest, remark = _read(submission(course, name, student))
+    try:
+        notebook, digest, remark = _read(submission(course, name, student))
+    except LinkError as error:
+        notebook, digest, remark = None, "", f"{error}."
     marks = [
         Mark(task.name, 0.0, worth[task.name], "unread", {}, remark) for task in assignment.tasks
     ]
@@ -238,13 +239,13 @@ def _grade_file(
         "remark": remark,
     }
     text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-    path = course / "grading" / name / f"{student}.json"
+    path = below(course, "grading", name, f"{student}.json")
     return write(path, text.encode("utf-8", "backslashreplace"))
 
 
 def _read(path: Path) -> tuple[NotebookNode | None, str, str]:
     """A student's notebook, the sum over its bytes, and why there is none."""
-    if not path.is_file() or path.is_symlink():
+    if not path.is_file():
         return None, "", "There is no notebook."
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -24,7 +24,7 @@ from nbgrader.preprocessors import (
 from traitlets.config import Config
 
 from ..doctor import repair
-from ..shelf import STUB, released, submission
+from ..shelf import STUB, below, released, submission
 from ..tidy import node
 
 Resources = dict[str, Any]
@@ -114,8 +114,12 @@ def configure(config: Config) -> None:
 
 
 def drop_links(*, assignment: str, student: str, notebooks: list[str]) -> None:
-    """Remove links from a submission: nbgrader would copy what they lead to into the feedback."""
+    """Remove links from a submission: nbgrader would copy what they lead to into the feedback.
+
+    Raises LinkError where the folder itself is one.
+    """
     for folder in {Path(notebook).parent for notebook in notebooks}:
+        below(folder.parents[1], *folder.parts[-2:])
         for path in list(folder.rglob("*")):
             if path.is_symlink():
                 path.unlink()
