@@ -68,8 +68,8 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run students' code without bubblewrap, at your risk",
     )
-    add("report", _report, "say which mistakes were made how often")
-    add("feedback", _feedback, "make a page for each student")
+    report = add("report", _report, "say which mistakes were made how often")
+    feedback = add("feedback", _feedback, "make a page for each student")
     export = add("export", _export, "write the marks for another system")
     export.add_argument("--to", choices=("canvas", "moodle", "gradescope"), required=True)
     export.add_argument(
@@ -85,6 +85,12 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="leave out the totals that still lack a mark by hand",
     )
+    for one in (report, feedback, export):
+        one.add_argument(
+            "--outdated",
+            action="store_true",
+            help="take also marks that are not for what is handed in now",
+        )
     return whole
 
 
@@ -139,7 +145,7 @@ def _grade(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from .report import report
 
-    for path in report(options.course, options.name)[:2]:
+    for path in report(options.course, options.name, outdated=options.outdated)[:2]:
         print(path)
     return 0
 
@@ -147,7 +153,8 @@ def _report(options: argparse.Namespace) -> int:
 def _feedback(options: argparse.Namespace) -> int:
     from .feedback import feedback
 
-    print(f"{len(feedback(options.course, options.name))} pages in {options.course / 'feedback'}")
+    pages = feedback(options.course, options.name, outdated=options.outdated)
+    print(f"{len(pages)} pages in {options.course / 'feedback'}")
     return 0
 
 
@@ -161,6 +168,7 @@ def _export(options: argparse.Namespace) -> int:
         options.roster,
         column=options.column,
         only_complete=options.only_complete,
+        outdated=options.outdated,
     )
     return 0
 

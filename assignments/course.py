@@ -18,7 +18,7 @@ from nbgrader.converters import Autograde, GenerateAssignment
 from nbgrader.preprocessors import ClearHiddenTests
 from tqdm import tqdm
 
-from .frame import OneFolder, converting
+from .frame import GradebookBusyError, OneFolder, converting
 from .frame import gradebook as gradebook  # also for those who read marks
 from .grader.grade import grade_batch
 from .grader.plugin import read_marks
@@ -144,6 +144,8 @@ def grade(
         try:
             _enter(course, name, student)
             graded.marked.append(student)
+        except GradebookBusyError:
+            raise
         except Exception as error:  # one broken submission must not end the batch
             graded.failed[student] = str(error)
             _withdraw(course, name, student)

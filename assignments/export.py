@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from .gradescope import as_table, remembered, results
+from .outdated import leave_out
 from .roster import NUMBERED, placed
 from .scores import Score, scores_of
 from .sheet import Sheet, written
@@ -15,6 +16,11 @@ from .shelf import write
 from .tasks import NAMES, assignments
 
 NUMBER = re.compile(r" \(\d+\)$")  # that Canvas puts behind an assignment's title
+# Moodle's titles in English, German and French.
+GRADE, MAXIMUM = ("Grade", "Bewertung", "Note"), ("Maximum grade", "Bestwertung", "Note maximale")
+COMMENTS = ("Feedback comments", "Feedback als Kommentar", "Feedback par commentaires")
+CHANGES = "Grade can be changed", "Bewertung kann geändert werden", "La note peut être modifiée"
+NO = ("no", "nein", "non")
 Fill = Callable[[Sheet, Mapping[int, Score], Sequence[str]], dict[int, str]]
 
 
@@ -26,13 +32,15 @@ def export(
     *,
     column: str | None = None,
     only_complete: bool = False,
+    outdated: bool = False,
 ) -> list[Path]:
     """Write the marks into COURSE/export for `to`: canvas, moodle or gradescope; returns the files.
 
     roster: the CSV that Canvas or Moodle exported, to be filled in; all else in it stays byte for
     byte. column: the title of the column for the marks, where it is called neither like the
     assignment nor, in Moodle, "Grade"; a new one if Canvas has none of this title. only_complete:
-    leave out the totals that lack a mark by hand. For Gradescope, a results.json a student and one
+    leave out the totals that lack a mark by hand. outdated: take also marks that are not for what is
+    handed in now. For Gradescope, a results.json a student and one
     CSV. Prints who has no row, with the reason, and whose questions wait for a mark by hand.
 
     Raises FileNotFoundError if nothing is marked, ValueError for a roster that cannot be filled.
@@ -40,6 +48,8 @@ def export(
     if to not in ("canvas", "moodle", "gradescope"):
         raise ValueError(f"marks go to canvas, moodle or gradescope, not to {to}")
     scores = scores_of(course, name)
+    old = leave_out(course, name, [score.student for score in scores], outdated=outdated)
+    scores = [score for score in scores if score.student not in old]
     titles = [column] if column else _titles(name)
     path = course / "export" / f"{name}-{to}.csv"
     waiting = [score for score in scores if score.open]
@@ -47,8 +57,8 @@ def export(
     said = ""
     if to == "gradescope":
         folder = path.with_suffix("")
-        for score in scores:
-            (folder / score.student / "results.json").unlink(missing_ok=True)
+        for student in [*old, *(score.student for score in scores)]:
+            (folder / student / "results.json").unlink(missing_ok=True)
         table = as_table(scores, remembered(course, name), only_complete=only_complete)
         paths = [*results(folder, ready), write(path, table)]
         said = f", and for each a results.json in {folder}"
@@ -126,17 +136,17 @@ def _canvas(
 
 def _moodle(sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str]) -> dict[int, str]:
     """Fill grade and comments of Moodle's grading worksheet; returns who was left out."""
-    grade, most = sheet.column(*titles, "Grade"), sheet.column("Maximum grade")
-    said = sheet.column("Feedback comments")
+    grade, most = sheet.column(*titles, *GRADE), sheet.column(*MAXIMUM)
+    said = sheet.column(*COMMENTS)
     if grade is None:
         raise ValueError(f"the roster has no column Grade, but: {', '.join(sheet.header)}")
     maxima = {sheet.text(row, most).strip() for row in sheet.rows} - {""}
     decimal = any("," in text for text in maxima)
-    changes = sheet.column("Grade can be changed")
+    changes = sheet.column(*CHANGES)
     locked = {
         row: "Moodle says that the grade cannot be changed"
         for row in found
-        if sheet.text(row, changes).strip().casefold() == "no"
+        if sheet.text(row, changes).strip().casefold() in NO
     }
     for row in found.keys() - locked.keys():
         score = found[row]

@@ -17,7 +17,9 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.preprocessors import GetGrades
 from tqdm import tqdm
 
-from .frame import NbGraderError, OneFolder, converting
+from .frame import GradebookBusyError, NbGraderError, OneFolder, converting
+from .outdated import leave_out
+from .shelf import below
 
 PAGE = Path(__file__).with_name("feedback.html.j2")
 IMAGES = ("image/png", "image/jpeg")
@@ -25,8 +27,10 @@ LONGEST = 10_000  # characters of Markdown that are set; more is shown as it was
 LONGEST_FORMULA = 1_000  # a deeper one would overflow the stack of what sets it
 
 
-def feedback(course: Path, name: str) -> list[Path]:
+def feedback(course: Path, name: str, *, outdated: bool = False) -> list[Path]:
     """Make the page of every submission in the gradebook, anew; returns the pages.
+
+    Whose marks are not for what is handed in now gets none, and loses an older one, unless `outdated`.
 
     Raises FileNotFoundError if nothing is marked yet; and NbGraderError, when the others are made,
     for pages that could not be.
@@ -36,16 +40,26 @@ def feedback(course: Path, name: str) -> list[Path]:
     )
     if not students:
         raise FileNotFoundError(f"nothing is marked: python -m assignments grade {name}")
+    old = leave_out(course, name, students, outdated=outdated)
+    for student in old:
+        _page(course, name, student).unlink(missing_ok=True)
+    students = [student for student in students if student not in old]
     failed = []
     for student in tqdm(students, desc="feedback", unit="page"):
         try:
             with converting(course, name, _Feedback, student=student) as converter:
                 converter.start()
+        except GradebookBusyError:
+            raise
         except NbGraderError as error:
             failed.append(f"{student}: {error}")
     if failed:
         raise NbGraderError(f"every page was made but these. {' '.join(failed)}")
-    return [course / "feedback" / student / name / f"{name}.html" for student in students]
+    return [_page(course, name, student) for student in students]
+
+
+def _page(course: Path, name: str, student: str) -> Path:
+    return below(course, "feedback", student, name, f"{name}.html")
 
 
 @pass_context

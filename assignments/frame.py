@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sqlite3
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +26,18 @@ class NbGraderError(RuntimeError):
     """nbgrader refused; the message is its reason."""
 
 
+class GradebookBusyError(NbGraderError):
+    """Another process keeps the gradebook to itself."""
+
+
+WAITING = 60.0  # seconds for another process to have done with the gradebook
+LOCKED = "database is locked"
+BUSY = (
+    "gradebook.db is in use by another process: close what uses it, a database browser or another "
+    "command, and try again"
+)
+
+
 @contextlib.contextmanager
 def converting(
     course: Path, name: str, kind: type[BaseConverter], *, student: str
@@ -37,12 +51,15 @@ def converting(
     reasons = _Reasons()
     log.addHandler(reasons)
     directory = CourseDirectory(config=config, assignment_id=name, student_id=student)
+    _wait_for(directory.db_url)
     with _environment():
         converter = kind(coursedir=directory, config=config, log=log)
         converter.force = True
         try:
             yield converter
         except Exception as error:
+            if LOCKED in f"{reasons.first} {error}":
+                raise GradebookBusyError(BUSY) from error
             raise NbGraderError(" ".join((reasons.first or str(error)).split())) from error
 
 
@@ -97,6 +114,35 @@ def _environment() -> Iterator[None]:
 
 @contextlib.contextmanager
 def gradebook(course: Path) -> Iterator[Gradebook]:
-    """The gradebook of the course, open."""
-    with _environment(), Gradebook(CourseDirectory(config=settings(course)).db_url) as book:
-        yield book
+    """The gradebook of the course, open. Raises GradebookBusyError where another process keeps it."""
+    url = CourseDirectory(config=settings(course)).db_url
+    _wait_for(url)
+    try:
+        with _environment(), Gradebook(url) as book:
+            yield book
+    except Exception as error:
+        if LOCKED in str(error):
+            raise GradebookBusyError(BUSY) from error
+        raise
+
+
+def _wait_for(url: str) -> None:
+    """Wait while another process writes into the gradebook, and say so."""
+    path = Path(url.removeprefix("sqlite:///"))
+    if not url.startswith("sqlite:///") or not path.is_file():
+        return
+    end = time.monotonic() + WAITING
+    told = False
+    while True:
+        try:
+            with contextlib.closing(sqlite3.connect(path, timeout=1)) as book:
+                book.execute("BEGIN EXCLUSIVE")
+                return
+        except sqlite3.DatabaseError as error:
+            if LOCKED not in str(error):
+                raise NbGraderError(f"{path.name} cannot be opened: {error}") from error
+            if not told:
+                print(f"{path.name} is in use by another process; waiting.", file=sys.stderr)
+            told = True
+            if time.monotonic() > end:
+                raise GradebookBusyError(BUSY) from error

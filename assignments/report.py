@@ -11,6 +11,7 @@ from textwrap import fill
 from typing import Any
 
 from .doctor import unmarked
+from .outdated import leave_out
 from .picture import drawn
 from .sheet import written
 from .shelf import LinkError, marks, submission, write
@@ -55,13 +56,16 @@ class Question:
     mistakes: tuple[Mistake, ...]
 
 
-def report(course: Path, name: str) -> tuple[Path, Path, str]:
+def report(course: Path, name: str, *, outdated: bool = False) -> tuple[Path, Path, str]:
     """Write COURSE/export/<name>-report.csv and .svg, print the table; returns both paths and the text.
 
     An answer with two mistakes counts under both. Questions that are marked by hand are not in it.
-    Where a blank notebook stands for what came, the report says that it could not be read.
+    Where a blank notebook stands for what came, the report says that it could not be read. outdated:
+    count also marks that are not for what is handed in now.
     """
     found = marks(course, name)
+    for student in leave_out(course, name, found, outdated=outdated):
+        del found[student]
     for student, answers in found.items():
         try:
             data = submission(course, name, student).read_bytes()

@@ -11,28 +11,37 @@ from dataclasses import dataclass
 from .sheet import Sheet
 
 NUMBERED = re.compile(r"(?P<name>.+)_(?P<number>\d+)")
-IDS = ("SIS Login ID", "SIS User ID", "Integration ID", "ID number", "Username", "ID")
-MAILS = ("Email", "Email address", "E-mail", "SIS Login ID")
-NUMBERS = ("ID", "Identifier")
-NAMES = ("Student", "Full name", "Name")
+# Titles as Canvas and Moodle have them, the latter in English, German and French.
+IDS = ("SIS Login ID", "SIS User ID", "Integration ID", "ID number", "ID-Nummer", "Username", "ID")
+MAILS = (
+    *("Email", "Email address", "E-mail", "E-Mail-Adresse", "Adresse de courriel"),
+    *("Adresse e-mail", "SIS Login ID"),
+)
+NUMBERS = ("ID", "Identifier", "Identifiant")
+NAMES = ("Student", "Full name", "Name", "Vollständiger Name", "Nom complet")
+FIRST, LAST = ("First name", "Vorname", "Prénom"), ("Last name", "Surname", "Nachname", "Nom")
 
 
 @dataclass(frozen=True)
 class Person:
-    """What a row says of a student: ids, the number that Canvas or Moodle gave, names without spaces."""
+    """What a row says of a student: ids, the number that Canvas or Moodle gave, names without spaces.
+
+    sure: the number is Moodle's, as in "Participant 4711", and nobody else's.
+    """
 
     row: int
     ids: frozenset[str]
     mails: frozenset[str]
     number: str
+    sure: bool
     names: frozenset[str]
 
 
 def placed(students: Iterable[str], sheet: Sheet) -> tuple[dict[str, int], dict[str, str]]:
     """The row of each student, and for each without one the reason.
 
-    An id or an address counts before the system's number with the name, and that before the name
-    alone. Nobody gets a row that also fits another.
+    An id or an address counts before the system's number, and that before the name alone. Moodle's
+    number needs no name beside it: marked blind, there is none. Nobody gets a row that also fits another.
     """
     people = [_person(sheet, row) for row in sheet.rows]
     rows: dict[str, int] = {}
@@ -56,7 +65,8 @@ def _fits(student: str, people: list[Person]) -> Iterable[list[int]]:
     numbered = NUMBERED.fullmatch(student)
     name = squashed(numbered["name"] if numbered else student)
     if numbered:
-        yield [one.row for one in people if one.number == numbered["number"] and name in one.names]
+        fits = [one for one in people if one.number == numbered["number"]]
+        yield [one.row for one in fits if one.sure or name in one.names]
     yield [one.row for one in people if key in {mail.split("@")[0] for mail in one.mails}]
     yield [one.row for one in people if name and name in one.names]
 
@@ -68,15 +78,14 @@ def _person(sheet: Sheet, row: int) -> Person:
 
     keys = {unicodedata.normalize("NFC", text).casefold() for text in texts(IDS)}
     mails = {text.casefold() for text in texts(MAILS) if "@" in text}
-    numbers = [re.sub(r"\D", "", text) for text in texts(NUMBERS)]
-    first = " ".join(texts(["First name"]))
-    last = " ".join(texts(["Last name", "Surname"]))
+    number = next(iter(texts(NUMBERS)), "")
+    first, last = " ".join(texts(FIRST)), " ".join(texts(LAST))
     full = [*texts(NAMES), *([f"{last}, {first}"] if first and last else [])]
     parts = [text.partition(",") for text in full]
     names = {squashed(one + two) for a, _, b in parts for one, two in ((a, b), (b, a))}
-    return Person(
-        row, frozenset(keys), frozenset(mails), (numbers or [""])[0], frozenset(names - {""})
-    )
+    sure = re.fullmatch(r"[^\W\d].*?\d+", number) is not None
+    digits = re.sub(r"\D", "", number)
+    return Person(row, frozenset(keys), frozenset(mails), digits, sure, frozenset(names - {""}))
 
 
 def squashed(name: str) -> str:

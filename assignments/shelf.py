@@ -114,8 +114,8 @@ def keep(course: Path, name: str, student: str, came: Sequence[bytes]) -> list[P
     return paths[len(paths) - len(came) :]
 
 
-def marks(course: Path, name: str) -> dict[str, list[dict[str, Any]]]:
-    """The sandbox's marks of each student, as `grade` wrote them; none if nothing is marked.
+def records(course: Path, name: str) -> dict[str, dict[str, Any]]:
+    """What `grade` wrote of each student: the sandbox's marks, and what they were given for.
 
     Raises ValueError for a file that somebody has broken.
     """
@@ -123,7 +123,13 @@ def marks(course: Path, name: str) -> dict[str, list[dict[str, Any]]]:
     for path in sorted((course / "grading" / name).glob("*.json")):
         if path.name != "seed.json":
             try:
-                found[path.stem] = list(json.loads(path.read_bytes())["questions"])
+                record = json.loads(path.read_bytes())
+                found[path.stem] = {**record, "questions": list(record["questions"])}
             except (ValueError, KeyError, TypeError):
                 raise ValueError(f"{path} holds no marks: grade {name} again") from None
     return found
+
+
+def marks(course: Path, name: str) -> dict[str, list[dict[str, Any]]]:
+    """The sandbox's marks of each student; none if nothing is marked. Raises ValueError as above."""
+    return {student: record["questions"] for student, record in records(course, name).items()}

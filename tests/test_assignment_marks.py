@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -15,8 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignments import picture, report
+from assignments import frame, picture, report
 from assignments.__main__ import main
+from assignments.collect import collect
 from assignments.course import gradebook, make_course
 from assignments.doctor import mended, to_bytes
 from assignments.export import export
@@ -28,7 +33,7 @@ from assignments.scores import scores_of
 from assignments.sheet import Sheet, quoted, written
 from assignments.shelf import marks, released, submission, write
 from assignments.tasks import assignments
-from tests.handins import course_with_release
+from tests.handins import course_with_release, perfect, text_of
 
 Mark = dict[str, Any]
 
@@ -54,9 +59,17 @@ def graded(course: Path, students: Mapping[str, list[Mark]], name: str = "pointi
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "seed.json").write_text('{"seed": 1}')
     for student, questions in students.items():
-        text = json.dumps({"student": student, "questions": questions}, ensure_ascii=False)
+        work = write(submission(course, name, student), student.encode()).read_bytes()
+        record = {"questions": questions, "notebook sha256": hashlib.sha256(work).hexdigest()}
+        text = json.dumps({"student": student, **record}, ensure_ascii=False)
         (folder / f"{student}.json").write_text(text, encoding="utf-8")
     return course
+
+
+def renamed(course: Path, student: str, name: str) -> None:
+    """The same student under another name."""
+    for path in (course / "grading/pointing" / f"{student}.json", course / "submitted" / student):
+        path.rename(path.with_name(name + path.suffix))
 
 
 @pytest.fixture
@@ -162,12 +175,13 @@ def settle(course: Path, student: str) -> None:
     """Give a student the mark by hand, 5 points, in the gradebook."""
     make_course(course)
     with gradebook(course) as book:
-        book.add_assignment("pointing")
-        book.add_notebook("pointing", "pointing")
-        book.add_grade_cell(
-            "question-why", "pointing", "pointing", max_score=5, cell_type="markdown"
-        )
-        book.add_solution_cell("question-why", "pointing", "pointing")
+        if not book.assignments:
+            book.add_assignment("pointing")
+            book.add_notebook("pointing", "pointing")
+            book.add_grade_cell(
+                "question-why", "pointing", "pointing", max_score=5, cell_type="markdown"
+            )
+            book.add_solution_cell("question-why", "pointing", "pointing")
         book.add_student(student)
         (grade,) = book.add_submission("pointing", student).notebooks[0].grades
         grade.manual_score, grade.needs_manual_grade = 5.0, False
@@ -204,6 +218,65 @@ def test_totals_that_lack_a_mark_are_told_or_left_out(
     }
     found = (course / "export/pointing-gradescope").glob("*/results.json")
     assert [path.parent.name for path in found] == ["jdoe"]
+
+
+def test_old_marks_are_told_and_left_out(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """New work of one, the work of one removed, and somebody who is not marked."""
+    settle(course, "Zoé van Dam")
+    settle(course, "ghost")
+    write(submission(course, "pointing", "jdoe"), b"a blank notebook")
+    shutil.rmtree(course / "submitted" / "ghost")
+    write(submission(course, "pointing", "eve"), b"new")
+    begin = ["--course", str(course)]
+    export_ = [*begin, "export", "pointing", "--to"]
+    assert main([*export_, "canvas", "--roster", str(roster(tmp_path, CANVAS))]) == 0
+    printed = capsys.readouterr().out
+    assert "(left out; --outdated counts them all the same)" in printed
+    assert "  ghost: nothing is handed in any more\n" in printed
+    assert "  jdoe: the hand-in has changed: python -m assignments grade pointing\n" in printed
+    assert "Handed in and not marked yet: eve" in printed
+    assert [row[6] for row in cells(course / "export/pointing-canvas.csv")[2:5]] == ["", "7.5", "5"]
+    assert main([*export_, "gradescope"]) == main([*begin, "report", "pointing"]) == 0
+    printed = capsys.readouterr().out
+    assert "double: 1 of 2 right" in printed
+    assert printed.count("jdoe: the hand-in has changed") == 2
+    assert not list(course.glob("export/pointing-gradescope/jdoe/*"))
+    assert main([*export_, "canvas", "--outdated"]) == 0
+    assert "(counted all the same)" in capsys.readouterr().out
+    students = {row[0] for row in cells(course / "export/pointing-canvas.csv")[2:]}
+    assert students == {"Zoé van Dam", "doejim", "ghost", "jdoe"}
+    assert main([*begin, "report", "pointing", "--outdated"]) == 0
+    assert "double: 3 of 4 right" in capsys.readouterr().out
+
+
+def held(course: Path, *, seconds: float) -> subprocess.Popen[bytes]:
+    """Another process that keeps the gradebook to itself for so long."""
+    code = "import sqlite3, sys, time; book = sqlite3.connect(sys.argv[1]); "
+    code += "book.execute('BEGIN EXCLUSIVE'); print(1, flush=True); time.sleep(float(sys.argv[2]))"
+    command = [sys.executable, "-c", code, str(course / "gradebook.db"), str(seconds)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"1\n"
+    return process
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_a_gradebook_in_use_is_waited_for_and_then_told(
+    course: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    patience: float,
+) -> None:
+    settle(course, "jdoe")
+    monkeypatch.setattr(frame, "WAITING", patience)
+    with held(course, seconds=2 if patience else 99) as process:
+        status = main(["--course", str(course), "export", "pointing", "--to", "canvas"])
+        process.kill()
+    waits = "gradebook.db is in use by another process; waiting.\n"
+    assert capsys.readouterr().err == waits + f"export: {frame.BUSY}\n" * (not patience)
+    assert status == (not patience)
 
 
 def test_canvas_keeps_who_is_excused(
@@ -244,7 +317,7 @@ MOODLE = (
 def test_moodle_is_filled_in_with_comments(
     course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (course / "grading/pointing/doejim_77.json").rename(course / "grading/pointing/Jim Doe_77.json")
+    renamed(course, "doejim_77", "Jim Doe_77")
     (path,) = export(course, "pointing", "moodle", roster(tmp_path, MOODLE))
     rows = cells(path)
     assert [row[5] for row in rows] == ["Grade", "4", "7.5", "0"]
@@ -272,11 +345,11 @@ def test_a_grade_that_moodle_has_locked_is_not_filled_in(
 
 
 def test_moodle_with_commas_in_its_numbers(course: Path, tmp_path: Path) -> None:
-    text = "Identifier;Full name;Bewertung;Maximum Grade\r\nTeilnehmer/in77;Jim Doe;;13,00\r\n"
-    (course / "grading/pointing/doejim_77.json").rename(course / "grading/pointing/Jim Doe_77.json")
-    (path,) = export(course, "pointing", "moodle", roster(tmp_path, text), column="Bewertung")
+    text = "Identifier;Full name;Arvosana;Maximum Grade\r\nOsallistuja77;Jim Doe;;13,00\r\n"
+    renamed(course, "doejim_77", "Jim Doe_77")
+    (path,) = export(course, "pointing", "moodle", roster(tmp_path, text), column="Arvosana")
     assert path.read_bytes().decode() == text.replace(";;", ";7,5;")
-    with pytest.raises(ValueError, match="no column Grade, but: Identifier, Full name, Bewertung"):
+    with pytest.raises(ValueError, match="no column Grade, but: Identifier, Full name, Arvosana"):
         export(course, "pointing", "moodle", roster(tmp_path, text))
 
 
@@ -372,6 +445,41 @@ def test_the_gradebook_counts_where_there_is_one(course: Path) -> None:
     lines = sorted(scores["jdoe"].said.splitlines())
     assert lines[0] == "double: 2.5 of 4. Correct."
     assert lines[2] == "question-why: 4.5 of 5. Good."
+
+
+BLIND = "Identifier,Status,Grade,Maximum Grade\nParticipant 4711,ok,,20.00\n"
+GERMAN = (
+    "ID,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Bestwertung,"
+    "Bewertung kann geändert werden,Feedback als Kommentar\n"
+    '"Teilnehmer/in4711","Ann Lee",a@x.example,ok,,"20,00",Ja,\n'
+    '"Teilnehmer/in4712","Bo Li",b@x.example,ok,"1,00","20,00",Nein,\n'
+)
+FRENCH = (
+    "Identifiant,Nom complet,Adresse de courriel,Statut,Note,Note maximale,"
+    "La note peut être modifiée,Feedback par commentaires\n"
+    'Participant4711,"Ann Lee",a@x.example,ok,,"20,00",Oui,\n'
+    'Participant4712,"Bo Li",b@x.example,ok,"1,00","20,00",Non,\n'
+)
+
+
+@pytest.mark.parametrize("folder", ["Participant_4711", "Tutorial 1-Ann Lee_4711"])
+@pytest.mark.parametrize("text", [BLIND, GERMAN, FRENCH], ids=["blind", "German", "French"])
+def test_moodles_number_alone_is_a_row(tmp_path: Path, folder: str, text: str) -> None:
+    course = course_with_release(tmp_path / "course")
+    came = tmp_path / f"{folder}_assignsubmission_file_" / "pointing.ipynb"
+    collect(course, "pointing", [write(came, text_of(perfect()).encode())])
+    assert [path.parent.name for path in course.glob("submitted/*/pointing")] == [folder]
+    graded(course, {folder: [mark("double", 3.5)], "Bo Li_4712": [mark("double", 1.5)]})
+    (path,) = export(course, "pointing", "moodle", roster(tmp_path, text))
+    before, after = list(csv.reader(io.StringIO(text))), cells(path)
+    at = 2 if text == BLIND else 4
+    assert [row[at] for row in after[1:]] == ["3.5" if text == BLIND else "3,5", "1,00"][
+        : len(after) - 1
+    ]
+    assert [row[:at] for row in after] == [row[:at] for row in before]
+    if text != BLIND:
+        assert after[1][7].startswith("double: 3.5 of 4")
+        assert after[2] == before[2]
 
 
 PEOPLE = (
@@ -500,7 +608,7 @@ def test_a_blank_notebook_that_stands_for_a_file_counts_as_not_read(course: Path
     data, _ = mended(b"", released(course, "pointing"))
     write(submission(course, "pointing", "Zoé van Dam"), to_bytes(data))
     write(submission(course, "pointing", "jdoe"), to_bytes(released(course, "pointing")))
-    _, _, text = report.report(course, "pointing")
+    _, _, text = report.report(course, "pointing", outdated=True)
     assert [line.split("%  ")[-1] for line in text.splitlines() if "%" in line] == [
         "What was handed in could not be read as this assignment.",
         "Something else.",
