@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -173,5 +175,16 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
+def _use_utf_8() -> None:
+    """Names of files are UTF-8 whatever the locale says; what a terminal cannot show is replaced."""
+    if sys.getfilesystemencoding() != "utf-8":
+        os.environ |= {"PYTHONUTF8": "1", "PYTHONIOENCODING": f"{sys.stdout.encoding}:replace"}
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 if __name__ == "__main__":
+    _use_utf_8()
     raise SystemExit(main())

@@ -235,7 +235,9 @@ def _source(course: Path, name: str) -> Path:
     ours = SOURCES / f"{name}.ipynb"
     theirs = course / "source" / name / f"{name}.ipynb"
     copied = course / "grading" / name / "source.sha256"
-    if theirs.exists() and not (copied.exists() and copied.read_text() == _digest(theirs)):
+    if theirs.exists() and not (
+        copied.exists() and copied.read_text(encoding="utf-8") == _digest(theirs)
+    ):
         return theirs
     if ours.exists():
         write(theirs, ours.read_bytes())

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -249,6 +250,35 @@ def test_old_marks_are_told_and_left_out(
     assert students == {"Zoé van Dam", "doejim", "ghost", "jdoe"}
     assert main([*begin, "report", "pointing", "--outdated"]) == 0
     assert "double: 3 of 4 right" in capsys.readouterr().out
+
+
+LOCALES = {
+    "a terminal": {"PYTHONIOENCODING": "cp1252"},
+    "a locale": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+}
+
+
+@pytest.mark.parametrize("where", LOCALES)
+def test_any_name_is_taken_where_utf_8_is_not_spoken(tmp_path: Path, where: str) -> None:
+    course = course_with_release(tmp_path / "course")
+    for name in (names := ("Größe_Łukasz", "Zoë_李")):
+        write(tmp_path / "came" / name / "pointing.ipynb", text_of(perfect()).encode())
+
+    def said(*words: str) -> str:
+        command = [sys.executable, "-m", "assignments", "--course", str(course), *words]
+        done = subprocess.run(command, capture_output=True, env={**os.environ, **LOCALES[where]})
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode("cp1252")
+
+    assert "Taken: 2 notebooks of 2 students." in said(
+        "collect", "pointing", str(tmp_path / "came")
+    )
+    assert sorted(one.name for one in (course / "submitted").iterdir()) == sorted(names)
+    if where == "a terminal":
+        graded(course, {name: [mark("double", 1.5, "Łukasz: 李")] for name in names})
+        assert "Größe_?ukasz waits" in said("export", "pointing", "--to", "moodle")
+        found = cells(course / "export/pointing-moodle.csv")
+        assert [row[0] for row in found[1:]] == sorted(names)
 
 
 def held(course: Path, *, seconds: float) -> subprocess.Popen[bytes]:

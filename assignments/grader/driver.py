@@ -100,8 +100,8 @@ def _silence() -> None:
 
 
 def _give_up_rights(job: Json) -> None:
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
-        score.write("1000")  # should memory run out, this is what the system ends first
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb") as score:
+        score.write(b"1000")  # should memory run out, this is what the system ends first
     if job["uid"] is not None:
         os.setgroups([])
         os.setresgid(*[job["uid"]] * 3)

@@ -34,7 +34,7 @@ def _quota(folder: Path) -> Iterator[float]:
     """What cpu.max says ("200000 100000" or "max 100000"), or the two files of version 1."""
     for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
         try:
-            quota, period = " ".join((folder / name).read_text() for name in names).split()
+            quota, period = " ".join((folder / name).read_text("ascii") for name in names).split()
         except (OSError, ValueError):
             continue
         if quota.isdecimal() and int(quota):
