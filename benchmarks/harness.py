@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 @dataclass(frozen=True)
 class Result:
-    """What one comparison found, in seconds of CPU time (medians).
+    """What one comparison found, in seconds of CPU time (medians), or in millions of another `unit` than µs.
 
     The ratio must be under `bar` and at least `least`.
     """
@@ -28,6 +28,7 @@ class Result:
     ratio: float
     bar: float
     least: float = 0.0
+    unit: str = "µs"
 
     @property
     def missed(self) -> bool:
@@ -126,7 +127,7 @@ def report(results: Iterable[Result]) -> int:
         verdict = "MISSED" if r.missed else "met"
         bar = f"{r.least:.2f}–{r.bar:.2f}" if r.least else f"{r.bar:.2f}"
         print(
-            f"{r.name:{width}}  {r.ours * 1e6:6.0f} µs  {r.peer * 1e6:6.0f} µs  "
+            f"{r.name:{width}}  {r.ours * 1e6:6.0f} {r.unit:2}  {r.peer * 1e6:6.0f} {r.unit:2}  "
             f"{r.ratio:6.2f}  {bar:>9}  {verdict}"
         )
     sys.stdout.flush()

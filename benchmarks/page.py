@@ -1,7 +1,8 @@
 """The static book in headless Chromium, by the clock on the wall: beside each median stands its limit as the peer.
 
 A page counts as answering when a choice made, or a slider moved, in its first live figure has changed what the figure says. A slider's move
-counts as repainted when the frame after it has been painted.
+counts as repainted when the frame after it has been painted. On a slow line (400 kbit/s, 400 ms, nothing cached or compressed) the first paint
+and the first answer have limits of their own, and so have the bytes of a page without its live figures.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ SITE = ROOT / "book" / "_build" / "html"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ROUNDS, MOVES = 11, 51
 FIRST, REPAINT = 1.5, 0.05  # seconds
+SLOW = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
+PAINT, ANSWER = 6.0, 12.0  # seconds on the slow line
+HOME, CHAPTER = 0.4, 0.7  # millions of bytes
 
 ANSWERING = """() => new Promise((done) => {
   const look = () => {
@@ -48,6 +52,13 @@ ANSWERING = """() => new Promise((done) => {
   };
   look();
 })"""
+# Whether a page that is still being read holds a live figure.
+HAS_FIGURE = """() => new Promise((done) => {
+  const ready = () => done(document.querySelector(".explore") !== null);
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", ready); else ready();
+})"""
+WEIGHT = """() => [performance.getEntriesByType("navigation")[0], ...performance.getEntriesByType("resource")]
+  .filter((entry) => !entry.name.includes("/live/")).reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
 MOVED = """(moves) => new Promise(async (done) => {
   const slider = document.querySelector(".live input[type=range]");
   const times = [];
@@ -90,6 +101,15 @@ def run() -> Iterator[Result]:
         for name in ("index", *(f"chapters/{stem}" for stem in chapters)):
             times = [answering(browser, f"{address}{name}.html") for _ in range(ROUNDS)]
             yield result(f"{name}: the first live figure answers", times, FIRST)
+        for name in ("index", *(f"chapters/{stem}" for stem in chapters)):
+            painted, answered, weight = slow_visit(browser, f"{address}{name}.html")
+            yield result(f"{name}: painted, on a slow line", [painted], PAINT)
+            if answered:
+                yield result(f"{name}: answers, on a slow line", [answered], ANSWER)
+            limit = HOME if name == "index" else CHAPTER
+            yield Result(
+                f"{name}: bytes before its figures", weight, limit, weight / limit, 1.0, unit="B"
+            )
         for stem in chapters:
             times = moves(browser, f"{address}chapters/{stem}.html")
             if times:
@@ -106,6 +126,23 @@ def answering(browser: Browser, url: str) -> float:
     took: float = page.evaluate(ANSWERING)
     context.close()
     return took / 1000
+
+
+def slow_visit(browser: Browser, url: str) -> tuple[float, float, float]:
+    """Seconds until a page is painted, and until its first live figure answers, on the slow line; millions of bytes without the figures."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    line = context.new_cdp_session(page)
+    line.send("Network.enable")
+    line.send("Network.emulateNetworkConditions", SLOW)
+    page.goto(url, wait_until="commit")
+    answered = page.evaluate(ANSWERING) if page.evaluate(HAS_FIGURE) else 0.0
+    page.wait_for_load_state("networkidle")
+    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    weight = page.evaluate(WEIGHT)
+    context.close()
+    return painted / 1000, answered / 1000, weight / 1e6
 
 
 def moves(browser: Browser, url: str) -> list[float]:

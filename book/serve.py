@@ -40,7 +40,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
                 return
             path /= "index.html"
         if not path.is_file():
-            self.send_error(HTTPStatus.NOT_FOUND)
+            answer_lost(self)
             return
         packs = path.suffix not in PACKED and "gzip" in self.headers.get("Accept-Encoding", "")
         data, tag = _read(path, path.stat().st_mtime_ns, packs)
@@ -66,6 +66,20 @@ def _read(path: Path, changed: int, packs: bool) -> tuple[bytes, str]:
     data = path.read_bytes()
     tag = f'"{hashlib.sha256(data).hexdigest()[:16]}{"-gzip" if packs else ""}"'
     return gzip.compress(data, 6, mtime=0) if packs else data, tag
+
+
+def answer_lost(handler: http.server.SimpleHTTPRequestHandler) -> None:
+    """Answer for what is not there with the book's own page, as hosts of static pages do."""
+    page = Path(handler.directory) / "404.html"
+    if not page.is_file():
+        handler.send_error(HTTPStatus.NOT_FOUND)
+        return
+    data = page.read_bytes()
+    handler.send_response(HTTPStatus.NOT_FOUND)
+    handler.send_header("Content-Type", "text/html; charset=utf-8")
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
 
 
 def main(folder: str) -> int:

@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from book import serve
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request, Route
 
@@ -98,6 +100,14 @@ def served(site: Path) -> Iterator[Served]:
         def translate_path(self, path: str) -> str:
             inside = urlsplit(path).path.removeprefix(UNDER)
             return super().translate_path(inside if path.startswith(UNDER) else "/nowhere")
+
+        def send_error(
+            self, code: int, message: str | None = None, explain: str | None = None
+        ) -> None:
+            if code == 404 and self.path.startswith(UNDER):
+                serve.answer_lost(self)
+            else:
+                super().send_error(code, message, explain)
 
         def copyfile(self, source: object, outputfile: object) -> None:
             data = source.read()  # type: ignore[attr-defined]

@@ -170,6 +170,42 @@ def test_parts_exercises_figures_and_formulas_are_numbered_and_found(tmp_path: P
     assert 'width="96" height="48"' in said
 
 
+@pytest.mark.parametrize(
+    ("said", "set_as"),
+    [
+        ("Here\n$$a_1=b_1$$\nis one.", "Here\n\n\n$$a_1=b_1$$ (eq-1-1)\n\n\nis one."),
+        ("Here $$a$$", "Here \n\n$$a$$ (eq-1-1)"),
+        ("- a\n\n  $$a$$\n- b", "  $$a$$ (eq-1-1)\n"),
+        ("\\begin{align}\na&=b\n\\end{align}", "$$\\begin{align}\na&=b\n\\end{align}$$ (eq-1-1)"),
+        ("$$\na\n\nb\n$$", "$$\na\nb\n$$ (eq-1-1)"),
+        ("Code: `$$a$$` and `\\(a\\)`.", "Code: `$$a$$` and `\\(a\\)`."),
+    ],
+)
+def test_a_formula_is_set_as_jupyterlab_sets_it(tmp_path: Path, said: str, set_as: str) -> None:
+    """Beside text, in a list, without dollars; not in code."""
+    made, shelf = translated(tmp_path, text(f"# 1 T\n\n{said}"))
+    assert set_as in made
+    assert shelf.faults == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "$$a$$ and more",
+        "- $$a$$",
+        "| $$a$$ | b |",
+        "\\(a\\)",
+        "\\\\[a\\\\]",
+        "\\begin{align} a",
+        "so $$ it",
+    ],
+)
+def test_a_formula_that_cannot_be_set_is_refused_with_its_cell(tmp_path: Path, said: str) -> None:
+    _, shelf = translated(tmp_path, text(f"# 1 T\n\n{said}"))
+    assert [name for name, _ in shelf.faults] == ["01_name"]
+    assert re.match(r"cell 'c0': .*(displayed formula|no formula)", shelf.faults[0][1])
+
+
 def test_a_live_figure_loses_what_is_for_jupyterlab(tmp_path: Path) -> None:
     said, shelf = translated(
         tmp_path, text("# 1 T"), code("figures.ExplorePlane()", shown(text_html=LIVE))
@@ -498,7 +534,9 @@ def copied(folder: Path) -> Path:
     opening = json.loads((ROOT / "chapters" / "00_start_here.ipynb").read_text(encoding="utf-8"))
     opening["cells"] = [*opening["cells"][:2], text("[Next](01_small.ipynb)") | {"id": "next"}]
     small = notebook(
-        text("# 1 Small\n\nSee [1]."),
+        text(
+            "# 1 Small\n\nSee [1]: here\n$$a_1=b_1$$\nis one.\n\n\\begin{align}\na&=b\\\\\nc&=d\n\\end{align}"
+        ),
         code("print(1)", printed("1\n")),
         code("figures.show(ax)", picture()),
         text(REFERENCES),
@@ -516,6 +554,10 @@ def test_a_sound_copy_is_built(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     page = (out / "html" / "chapters" / "01_small.html").read_text(encoding="utf-8")
     assert "https://mybinder.org/v2/gh/owner/name/main?" in page
+    assert re.findall(r'<div class="equation" id="([^"]+)">.*?<math', page) == ["eq-1-1", "eq-1-2"]
+    assert not re.findall(
+        r"\$\$|begin\{align|\(eq-", re.sub(r"<annotation.*?</annotation>", "", page)
+    )
     assert "git+https://github.com/owner/name" in (out / "html" / "run.html").read_text("utf-8")
 
 

@@ -207,3 +207,20 @@ def test_a_page_weighs_little_before_its_figures(
             server.sent[path] for path in server.sent if any(path in url for url in blocking)
         )
         assert styles < 60_000
+
+
+def test_an_address_that_is_not_there_leads_home(browser: Browser, site: Path) -> None:
+    """The page for it is whole wherever it is shown: styled, and its links lead into the book."""
+    with served(site) as server, watched(browser, server.address) as seen:
+        for lost in ("nowhere.html", "chapters/nowhere.html", "api/deep/nowhere"):
+            answer = seen.page.goto(server.address + lost)
+            assert answer is not None
+            assert answer.status == 404
+            assert seen.page.locator("h1").inner_text().startswith("No such page")
+            assert (
+                seen.page.locator("header.bar").evaluate("el => getComputedStyle(el).position")
+                == "sticky"
+            )
+            seen.page.locator("article").get_by_role("link", name="home page").click()
+            assert seen.page.url == server.address + "index.html"
+        assert [said for said in seen.errors if "404" not in said] == []

@@ -18,8 +18,10 @@ Cell = dict[str, Any]
 # How high a live figure is in a box at most so wide: [[width, height], …] in pixels, the widest last.
 Steps = list[list[int]]
 
-# A formula on lines of its own, and an entry of a list of references.
-FORMULA = re.compile(r"(?ms)\$\$.*?\$\$(?=[ \t]*$)")
+# A displayed formula that ends its line, as JupyterLab sets it; and an entry of a list of references.
+FORMULA = re.compile(
+    r"(?ms)(?:\$\$(?P<inner>.+?)\$\$|(?P<bare>\\begin\{(?P<kind>(?:align|alignat|equation|gather|multline)\*?)\}.*?\\end\{(?P=kind)\}))(?=[ \t]*$)"
+)
 LISTED = re.compile(r"(?m)^(?P<number>\d+)\. (?P<line>.+)$")
 _SAYS_SCRIPT = "<noscript><p>The figure moves where JavaScript is switched on.</p></noscript>"
 _SAYS_RUN = re.compile(r"(?s)<p><small>.*?</small></p>")

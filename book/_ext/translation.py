@@ -15,7 +15,7 @@ from .on_page import offer
 
 # Where nothing is changed: code, formulas, links, elements of HTML, headings.
 _KEPT = re.compile(
-    r"(?ms)```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]+\$|!?\[[^\]]*\]\([^)]*\)|</?[a-zA-Z][^>]*>|^#+ [^\n]*$"
+    r"(?ms)```.*?```|`[^`\n]*`|\$\$.*?\$\$|\\begin\{(?P<kind>\w+\*?)\}.*?\\end\{(?P=kind)\}|\$(?:[^$\n]|\n(?!\s*\n))+\$|!?\[[^\]]*\]\([^)]*\)|</?[a-zA-Z][^>]*>|^#+ [^\n]*$"
 )
 # A citation comes first: the numbers in it, and those "of the paper", are the cited work's own.
 _LEADS = re.compile(
@@ -87,12 +87,27 @@ class _Translation:
             return f"({anchor})=\n\n{marks} {kind} {number}{rest}"
         if found := re.fullmatch(r'<a id="([\w-]+)">', piece):
             return f"\n({found[1]})=\n<a>"
-        if FORMULA.match(kept.string, kept.start()):
-            self.formulas += 1
-            return f"{piece} ({self.chapter.anchor('equation', self.formulas)})"
+        if formula := FORMULA.match(kept.string, kept.start()):
+            return self.formula(formula)
+        if piece.startswith(("$$", "\\begin")):
+            self.complain(f"{_short(piece)} is a displayed formula that does not end its line")
         return piece
 
+    def formula(self, found: re.Match[str]) -> str:
+        """A displayed formula with its number, in a paragraph of its own: beside text MyST would show its number as text."""
+        self.formulas += 1
+        before = found.string[: found.start()].rpartition("\n")[2]
+        if re.match(r"\s*([-*+>|#]|\d+[.)])", before):
+            self.complain(f"{_short(found[0])} is a displayed formula that does not begin its line")
+        indent = before if before.isspace() else ""
+        inner = re.sub(r"\n\s*\n", "\n", found["inner"] or found["bare"])
+        return f"\n\n{indent}$${inner}$$ ({self.chapter.anchor('equation', self.formulas)})\n\n"
+
     def prose(self, text: str) -> str:
+        for mark in re.findall(
+            r"\$\$|\\begin\{\w+\*?\}|\\end\{\w+\*?\}|\\\\?[(\[](?=[^\n]*\\\\?[)\]])", text
+        ):
+            self.complain(f"{mark} begins or ends no formula that the book can set")
         return _LEADS.sub(
             lambda found: (self.citation if found["numbers"] else self.named)(found), text
         )
@@ -207,7 +222,7 @@ class _Translation:
         width, height = _size(svg)
         return (
             f'<div class="scroll" tabindex="0" role="group" aria-label="{_name(anchor)}"><img src="../_images/{name}" alt="{escape(alt)}" '
-            f'width="{width}" height="{height}"></div>'
+            f'width="{width}" height="{height}" loading="lazy"></div>'
         )
 
     def head(self) -> Cell:
@@ -250,6 +265,11 @@ def figure_html(anchor: str, kind: str, inner: str, name: str, cell: str) -> str
 
 def _name(anchor: str) -> str:
     return f"Figure {anchor.removeprefix('figure-').replace('-', '.')}"
+
+
+def _short(formula: str) -> str:
+    """A formula's beginning, on one line."""
+    return repr(" ".join(formula.split())[:40])
 
 
 def _is_empty(output: Cell) -> bool:

@@ -5,6 +5,7 @@
 (() => {
   const LOST = (file) => `This figure stays as it is drawn here: ${file} could not be loaded. Load the page again to try once more.`;
   const BROKEN = (reason) => `This figure stays as it is drawn here: it cannot run in this browser (${reason}).`;
+  const PATIENCE = 10_000; // milliseconds until the next figure no longer waits for one
   const laid = (globalThis.liveFigures ??= { modules: {}, weights: {} });
   const beside = document.currentScript?.src;
   const asked = {};
@@ -51,9 +52,12 @@
     said.textContent = message;
     el.append(said);
   };
-  const all = () => {
+  const all = async () => {
     if (location.search === "?print") return; // on paper a figure rests
-    for (const el of document.querySelectorAll(".explore[data-figure]")) mount(el).catch((error) => say(el, error));
+    for (const el of document.querySelectorAll(".explore[data-figure]")) {
+      const done = mount(el).catch((error) => say(el, error));
+      await Promise.race([done, new Promise((late) => setTimeout(late, PATIENCE))]); // the first has the line to itself
+    }
   };
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", all);
   else all();
