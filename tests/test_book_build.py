@@ -24,7 +24,7 @@ from book._ext.api import _block
 from book._ext.bibliography import find_work, read_works
 from book._ext.chapters import Chapter, Shelf
 from book._ext.faults import faults, shown_by
-from book._ext.formulas import FormulaError, to_mathml
+from book._ext.formulas import FormulaError, to_mathml, typeset
 from book._ext.translation import translate
 
 from .book_helpers import ROOT, build
@@ -186,6 +186,19 @@ def test_a_formula_is_set_as_jupyterlab_sets_it(tmp_path: Path, said: str, set_a
     made, shelf = translated(tmp_path, text(f"# 1 T\n\n{said}"))
     assert set_as in made
     assert shelf.faults == []
+
+
+def test_symbols_in_prose_are_set_as_displayed_ones_are() -> None:
+    """As one types them; not in names of files and modules, nor a letter that is a word."""
+    for typed, latex in (
+        ("of W_Q, W_K and d_model.", r"of $W_Q$, $W_K$ and $d_{\text{model}}$."),
+        ("cost 2 n² d, then 2 n d².", "cost $2 n^2 d$, then $2 n d^2$."),
+        ("H · n² · d/H is n² d again", r"$H \cdot n^2 \cdot d/H$ is $n^2 d$ again"),
+        ("position / 10000^(2i/d):", "position / $10000^{2i/d}$:"),
+        ("at d_k 512", "at $d_k$ 512"),
+        ("attention_lib.cost, x_1.py, I have 4 n", "attention_lib.cost, x_1.py, I have 4 n"),
+    ):
+        assert typeset(typed) == latex
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,8 @@ class ChapterList(SphinxDirective):
         for chapter in shelf.chapters:
             time = f" <small>{chapter.minutes} minutes</small>" if chapter.minutes else ""
             entries.append(
-                f'<li><a href="chapters/{chapter.page}">{chapter.title}</a>{time}<p>{chapter.promise}</p></li>'
+                f'<li><a href="chapters/{chapter.page}">{formulas.typeset_html(chapter.title)}</a>{time}'
+                f"<p>{formulas.typeset_html(chapter.promise)}</p></li>"
             )
         return [nodes.raw("", f'<ul class="chapter-list">{"".join(entries)}</ul>', format="html")]
 

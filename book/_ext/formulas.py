@@ -29,6 +29,32 @@ def to_mathml(latex: str, *, display: bool = False) -> str:
     return math.replace("<math", '<math xmlns="http://www.w3.org/1998/Math/MathML"', 1)
 
 
+# Symbols as one types them, W_Q or 2 n² d or 10000^(2i/d): factors of which one has an index or a power.
+_SYMBOL = r"[A-Za-z](?:_[A-Za-z0-9]+)?[²³]?"
+_FACTOR = rf"(?:\d+\^\([^()]+\)|\d+|{_SYMBOL})"
+_TYPED = re.compile(rf"(?<![\w$./]){_FACTOR}(?:(?: · |/){_FACTOR}| {_SYMBOL}(?!\w))*(?![\w(]|\.\w)")
+
+
+def typeset(text: str) -> str:
+    """The text with its typed symbols as formulas in dollars, such as $W_Q$."""
+    return _TYPED.sub(
+        lambda found: f"${_latex(found[0])}$" if re.search(r"[_^²³]", found[0]) else found[0], text
+    )
+
+
+def _latex(typed: str) -> str:
+    latex = re.sub(r"_([A-Za-z0-9]{2,})", r"_{\\text{\1}}", typed)
+    latex = re.sub(r"\^\(([^()]+)\)", r"^{\1}", latex)
+    return latex.replace("²", "^2").replace("³", "^3").replace("·", r"\cdot")
+
+
+def typeset_html(text: str) -> str:
+    """The same as HTML."""
+    return re.sub(
+        r"\$([^$]+)\$", lambda found: to_mathml(found[1]), html.escape(typeset(text), quote=False)
+    )
+
+
 def _set(node: nodes.math | nodes.math_block, *, display: bool = False) -> str:
     """The node's formula; one that cannot be set is a warning, with its place, and stays as it was typed."""
     try:

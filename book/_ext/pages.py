@@ -26,6 +26,10 @@ ENOUGH = 150  # characters of a description
 def fill(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
     """Add to a page's context."""
     context["contents"] = contents(context["toc"]) if context.get("display_toc") else ""
+    context["title"] = plain(context.get("title", ""))
+    for way in ("prev", "next"):
+        if context.get(way):
+            context[way]["title"] = plain(context[way]["title"])
     context["indexed"] = tree is not None and page != app.config.root_doc
     context["description"] = description(tree) if tree else app.config.book_description
     if 'class="explore"' in (context.get("body") or ""):
@@ -38,6 +42,14 @@ def fill(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: A
     context["body"] = SECTION.sub(heading, context.get("body") or "")
     for files in (context["css_files"], context["script_files"]):
         files[:] = [file for file in files if not SPARE.fullmatch(PurePath(file.filename).name)]
+
+
+def plain(title: str) -> str:
+    """A title without elements, its symbols as they are typed."""
+    title = re.sub(
+        r"<msub>(.*?)</msub>", lambda found: "_".join(re.findall(r">([^<]+)<", found[1])), title
+    )
+    return re.sub(r"<[^>]+>", "", title)
 
 
 def contents(toc: str) -> str:

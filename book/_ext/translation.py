@@ -11,6 +11,7 @@ from html import escape
 
 from .bibliography import find_work
 from .chapters import FORMULA, LISTED, Cell, Chapter, Notebook, Shelf, figure_kind
+from .formulas import typeset
 from .on_page import offer
 
 # Where nothing is changed: code, formulas, links, elements of HTML, headings.
@@ -85,6 +86,8 @@ class _Translation:
             if kind == "Exercise":
                 number = f"{self.chapter.number}.{number}"
             return f"({anchor})=\n\n{marks} {kind} {number}{rest}"
+        if piece.startswith("#"):
+            return typeset(piece)
         if found := re.fullmatch(r'<a id="([\w-]+)">', piece):
             return f"\n({found[1]})=\n<a>"
         if formula := FORMULA.match(kept.string, kept.start()):
@@ -108,9 +111,12 @@ class _Translation:
             r"\$\$|\\begin\{\w+\*?\}|\\end\{\w+\*?\}|\\\\?[(\[](?=[^\n]*\\\\?[)\]])", text
         ):
             self.complain(f"{mark} begins or ends no formula that the book can set")
-        return _LEADS.sub(
-            lambda found: (self.citation if found["numbers"] else self.named)(found), text
-        )
+        parts, end = [], 0
+        for found in _LEADS.finditer(text):
+            lead = self.citation if found["numbers"] else self.named
+            parts += [typeset(text[end : found.start()]), lead(found)]
+            end = found.end()
+        return "".join([*parts, typeset(text[end:])])
 
     def citation(self, found: re.Match[str]) -> str:
         numbers = re.split(", ?", found["numbers"])
