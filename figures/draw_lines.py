@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from .look import BLUE, BRICK, GREY, INK, axes, styled
+from .look import BLUE, GREY, INK, ORANGE, axes, styled
 
 
 @styled
@@ -33,7 +33,7 @@ def draw_lines(
     centres = np.cumsum(widths) - widths / 2
     span, best = widths.sum(), int(weights.argmax())
     for j, (x, weight) in enumerate(zip(centres, weights, strict=True)):
-        colour = BRICK if j == best else BLUE
+        colour = ORANGE if j == best else BLUE
         reach = abs(x - centres[query])
         height = 0.22 + 0.78 * np.sqrt(reach / span)
         if j != query and weight > 0.005:

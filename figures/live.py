@@ -17,6 +17,9 @@ from attention_lib.models import stored_files
 from .show import FITS, svg_uri
 
 JS = Path(str(resources.files(__package__))) / "js"
+LANGUAGE = (
+    "en"  # what figures say is in js/en; a translation is a folder beside it, with the same files
+)
 WIDTH = 760  # px of a picture at rest
 RUN = "Run this cell in JupyterLab to bring the figure to life."
 # In what a notebook stores of a figure: its name, that of its weights, and the picture at rest with its words.
@@ -25,7 +28,7 @@ WEIGHTS_NAME = re.compile(r'"weights":"([^"]+)"')
 _AT_REST = re.compile(r"(?s)(<img [^>]*>)?<p><small>.*?</small></p></div>")
 VIEW = "application/vnd.jupyter.widget-view+json"
 
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./(?P<name>\w+)\.js";\n', re.MULTILINE)
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(?P<name>\.\.?/(?:\w+/)?\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const|function|class)", re.MULTILINE)
 
 # Beside a live figure its picture at rest is hidden; without one (a notebook opened again, no kernel),
@@ -38,11 +41,12 @@ _STYLE = (
 )
 
 
-def bundle(name: str) -> str:
+def bundle(name: str, language: str = LANGUAGE) -> str:
     """The front end js/<name>.js as one module, its relative imports written into it.
 
-    Modules that are written in share one scope, so their top-level names must differ.
-    Raises ValueError for an import that is not of the form `import { a, b } from "./name.js";`.
+    language: the folder of js/ whose words it says. Modules that are written in share one scope, so their
+    top-level names must differ. Raises ValueError for an import that is not of the form
+    `import { a, b } from "./name.js";`.
     """
     order: list[str] = []
     sources: dict[str, str] = {}
@@ -50,12 +54,14 @@ def bundle(name: str) -> str:
     def visit(module: str) -> None:
         if module in sources:
             return
-        source = (JS / f"{module}.js").read_text(encoding="utf-8")
+        path = JS / f"{module}.js"
+        source = path.read_text(encoding="utf-8")
         sources[module] = _IMPORT.sub("", source)
         if re.search(r"^import\b", sources[module], re.MULTILINE):
             raise ValueError(f"js/{module}.js has an import that the bundler cannot read")
         for match in _IMPORT.finditer(source):
-            visit(match["name"])
+            asked = match["name"].replace("./en/", f"./{language}/")
+            visit((path.parent / asked).resolve().relative_to(JS.resolve()).as_posix())
         if module != name:
             sources[module] = _EXPORT.sub("", sources[module])
         order.append(module)

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure, SubFigure
 
 STYLE = Path(__file__).with_name("book.mplstyle")
 INK, GREY, FAINT = "#1f2933", "#52606d", "#e4e7eb"
-BLUE, BRICK, GREEN, VIOLET, OCHRE = "#2f6690", "#c8553d", "#4f7f52", "#7d5ba6", "#a67c00"
+# The colours of heads 1 to 5 and of keys A to E, as in js/look.js and in book.mplstyle; q, k and v have the first three.
+BLUE, ORANGE, TEAL, WINE, GOLD = "#065393", "#c74306", "#017d6a", "#6b0d3c", "#665f02"
 
 P = ParamSpec("P")
 R = TypeVar("R")

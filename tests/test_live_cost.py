@@ -306,8 +306,8 @@ def test_tiles_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     assert time.get_attribute("aria-valuetext") == "3 of 6"
     assert figure.locator(".power.now").count() == SIDE
     assert figure.locator(".tile.now").count() == 1
-    assert figure.locator(".rescaled output").inner_text() == "= 0.46"
-    answers = figure.locator(".gauge output").all_inner_texts()
+    assert figure.locator(".rescaled .number").inner_text() == "= 0.46"
+    answers = figure.locator(".gauge .number").all_inner_texts()
     assert answers == [f"{x:.2f}".replace("-", "−") for x in kept.answer]
     figure.get_by_role("radio", name="off").focus()
     notebook.keyboard.press("ArrowRight")
@@ -317,10 +317,10 @@ def test_tiles_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     figure.get_by_role("button", name="step").focus()
     notebook.keyboard.press("Enter")
     assert "Tiles 5 and 6 hold later keys only: skipped" in says.inner_text()
-    assert says.inner_text().endswith("o / l differs from softmax at once by 0.0000.")
+    assert says.inner_text().endswith("o / ℓ differs from softmax at once by 0.0000.")
     q, k, v = draw_example()
     dense = np.asarray(attention(q, k, v, causal=True))[13]
-    answers = figure.locator(".gauge output").all_inner_texts()
+    answers = figure.locator(".gauge .number").all_inner_texts()
     assert answers == [f"{x:.2f}".replace("-", "−") for x in dense]
     query = figure.get_by_role("slider", name="query")
     query.focus()

@@ -332,7 +332,7 @@ def test_heads_by_keyboard_in_jupyterlab(figure: Locator, notebook: Page) -> Non
     says = figure.locator(".says").inner_text()
     best = without.probabilities(did).max()
     assert f"With {name} off the model answers singular ({best:.2f}); right is plural" in says
-    assert figure.locator(".bar output").first.inner_text() == f"{best:.2f}"
+    assert figure.locator(".bar .number").first.inner_text() == f"{best:.2f}"
     assert "It is off: it looks, and adds nothing." in figure.locator(".look").inner_text()
     assert figure.get_by_role("radio", name="did: singular, wrong").is_checked()
     notebook.keyboard.press("Enter")

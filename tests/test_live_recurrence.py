@@ -151,8 +151,8 @@ def test_machines_by_keyboard_in_jupyterlab(notebook: Page) -> None:
         notebook.keyboard.press(key)
         assert lit(figure) == cells
     counts = figure.locator(".counts").all_inner_texts()
-    assert counts[0].startswith("steps in sequence 3 of 5, state 3")
-    assert counts[1].startswith("steps in sequence 2 of 2, done")
+    assert counts[0] == "step 3 of 5, state 3; path from first to last: 4 links"
+    assert counts[1] == "step 2 of 2, done; path from first to last: 1 link"
     assert "the recurrent network has 2 of 5 steps left" in figure.locator(".says").inner_text()
     figure.get_by_role("slider", name="tokens").focus()
     notebook.keyboard.press("ArrowRight")
@@ -166,7 +166,7 @@ def test_machines_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     notebook.wait_for_function("document.querySelector('.live-machines').dataset.step === '6'")
     figure.get_by_role("button", name="play").wait_for()
     assert "the recurrent network after 6" in figure.locator(".says").inner_text()
-    figure.get_by_role("button", name="start again").press("Enter")
+    figure.get_by_role("button", name="reset").press("Enter")
     assert lit(figure) == [0, 0]
 
 

@@ -187,7 +187,7 @@ def test_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     other = measured(ExploreScaling(512, draw=67))[0]
     assert float(data(figure, "gradient")) == pytest.approx(other.q, rel=1e-3)
     assert figure.get_by_role("slider", name="d_k").input_value() == "9"
-    assert "of 16 weights" in (figure.locator(".columns").get_attribute("aria-label") or "")
+    assert "of 16 weights" in (figure.locator(".scores").get_attribute("aria-label") or "")
 
 
 @pytest.mark.browser

@@ -1,8 +1,11 @@
 /** @file Attention from one word drawn as lines along a row (or, on a narrow screen, a column) of words. */
 
-import { COLOURS, set, svg } from "./dom.js";
+import { set, svg } from "./dom.js";
+import { sentenceWords } from "./en/sentence.js";
+import { COLOURS } from "./look.js";
 
-export const FAINTEST = 0.015; // weights below this are not drawn
+const FAINTEST = 0.015; // weights below this are not drawn
+const MOVE = 450; // ms
 
 /**
  * A line from one place on the row to another, bulging away from it.
@@ -12,9 +15,10 @@ export const FAINTEST = 0.015; // weights below this are not drawn
  * @param {number} lane which of the parallel lines of several heads
  */
 export function arcPath(from, to, { reach, room, base, down }, lane) {
-  const self = from === to;
-  const spread = self ? 11 : 0;
-  const bulge = (self ? 30 : 26 + (room * 1.28 - 26) * Math.sqrt(Math.abs(to - from) / reach)) - lane * 7;
+  const apart = Math.abs(to - from);
+  const near = Math.max(0, 1 - apart / 22); // 1: the word looks at itself
+  const spread = 11 * near;
+  const bulge = 26 + 4 * near + (1 - near) * (room * 1.28 - 26) * Math.sqrt(apart / reach) - lane * 7;
   const point = (along, across) =>
     down
       ? `${(base + across).toFixed(1)} ${along.toFixed(1)}`
@@ -24,19 +28,20 @@ export function arcPath(from, to, { reach, room, base, down }, lane) {
 
 /**
  * @param {(key: number) => void} cut called with the word whose line was clicked
- * @returns {{node: SVGElement, draw: Function}}
+ * @returns {{node: SVGElement, draw: Function, stop: () => void}}
  */
 export function createArcs(cut) {
   const lines = svg("g");
   const touch = svg("g");
   const tooltip = svg("title");
-  const node = svg("svg", { role: "img" }, lines, svg("g", {}, tooltip, touch));
-  const made = new Map(); // "head key" -> its line, its end, and the wider area that can be clicked
+  const node = svg("svg", { class: "drawn", role: "img" }, lines, svg("g", {}, tooltip, touch));
+  const made = new Map(); // "head rank" -> its line, its end, the wider area that can be clicked, and where it is now
   const about = new Map(); // area -> what lies there now
   let near = null;
+  let moving = 0; // the frame that is asked for
 
-  function pieces(head, key) {
-    const name = `${head} ${key}`;
+  function pieces(head, rank) {
+    const name = `${head} ${rank}`;
     if (!made.has(name)) {
       const colour = COLOURS[head % COLOURS.length];
       const line = svg("path", { class: "arc", stroke: colour });
@@ -44,7 +49,7 @@ export function createArcs(cut) {
       const area = svg("path", { class: "area" });
       lines.append(line, end);
       touch.append(area);
-      made.set(name, { line, end, area });
+      made.set(name, { line, end, area, now: null });
     }
     return made.get(name);
   }
@@ -69,41 +74,73 @@ export function createArcs(cut) {
     if (found) cut(found.key);
   });
 
+  /** Put a line where it is to be: {from, to, weight, cut}. */
+  function place({ line, end, area }, { from, to, weight, isCut, lane, frame }) {
+    const d = arcPath(from, to, frame, lane);
+    const opacity = isCut ? 0.7 : weight < FAINTEST ? 0 : 0.22 + 0.78 * weight;
+    set(line, { d, style: `stroke-width:${(isCut ? 1.5 : 0.75 + 7 * weight).toFixed(2)};opacity:${opacity.toFixed(3)}` });
+    const landing = Math.abs(to - from) < 1 ? to + 5.5 : to;
+    const [cx, cy] = frame.down ? [frame.base, landing] : [landing, frame.base];
+    const endOpacity = isCut || weight < FAINTEST ? 0 : 0.3 + 0.7 * weight;
+    set(end, { cx, cy, r: 1.5 + 3.5 * weight, style: `opacity:${endOpacity.toFixed(3)}` });
+    set(area, { d });
+  }
+
+  /** Move all lines from where they are to where they are to be. */
+  function move(wanted, atOnce) {
+    cancelAnimationFrame(moving);
+    const begun = performance.now();
+    const starts = new Map([...wanted.keys()].map((piece) => [piece, piece.now]));
+    const frame = (time) => {
+      const share = atOnce ? 1 : Math.min(1, Math.max(0, (time - begun) / MOVE));
+      const eased = share * share * (3 - 2 * share);
+      for (const [piece, goal] of wanted) {
+        const start = starts.get(piece) ?? goal;
+        const between = (name) => start[name] + (goal[name] - start[name]) * eased;
+        piece.now = { ...goal, from: between("from"), to: between("to"), weight: between("weight") };
+        place(piece, piece.now);
+      }
+      if (share < 1) moving = requestAnimationFrame(frame);
+    };
+    frame(begun);
+  }
+
+  let drawn = ""; // the query, the direction and the heads of what is drawn
   /**
+   * The strongest line of a head stays one line: it moves from word to word.
    * @param {{places: number[], query: number, heads: {head: number, row: number[], cut: boolean[]}[],
    *          frame: any, words: string[], label: string}} picture
    */
   function draw({ places, query, heads, frame, words, label }) {
     set(node, { "aria-label": label });
-    const hidden = new Set(made.keys());
+    const wanted = new Map();
     heads.forEach(({ head, row, cut: cuts }, lane) => {
-      row.forEach((weight, key) => {
-        const { line, end, area } = pieces(head, key);
+      const strength = (key) => (cuts[key] ? -1 : row[key]);
+      const ranked = row.map((_, key) => key).sort((a, b) => strength(b) - strength(a));
+      ranked.forEach((key, rank) => {
+        const piece = pieces(head, rank);
         const isCut = cuts[key];
-        if (weight < FAINTEST && !isCut) return;
-        hidden.delete(`${head} ${key}`);
-        const at = places[key] + (lane - (heads.length - 1) / 2) * 4;
-        const d = arcPath(places[query], at, frame, lane);
-        const width = isCut ? 1.5 : 0.75 + 7 * weight;
-        const opacity = isCut ? 0.7 : 0.22 + 0.78 * weight;
-        set(line, { d, style: `stroke-width:${width.toFixed(2)};opacity:${opacity.toFixed(3)}` });
-        line.classList.toggle("cut", isCut);
-        const landing = key === query ? at + 5.5 : at;
-        const [cx, cy] = frame.down ? [frame.base, landing] : [landing, frame.base];
-        const endOpacity = isCut ? 0 : 0.3 + 0.7 * weight;
-        set(end, { cx, cy, r: 1.5 + 3.5 * weight, style: `opacity:${endOpacity.toFixed(3)}` });
-        set(area, { d, style: "" });
+        const to = places[key] + (lane - (heads.length - 1) / 2) * 4;
+        wanted.set(piece, { from: places[query], to, weight: isCut ? 0 : row[key], isCut, lane, frame });
+        const seen = isCut || row[key] >= FAINTEST;
+        piece.line.classList.toggle("cut", isCut);
+        piece.area.style.pointerEvents = seen ? "" : "none";
         const text = isCut
-          ? `restore the line to “${words[key]}”`
-          : `head ${head + 1}: “${words[query]}” looks at “${words[key]}” ${weight.toFixed(2)}; click to cut`;
-        about.set(area, { key, line, text, strength: isCut ? 0.5 : weight });
+          ? sentenceWords.restore(words[key])
+          : sentenceWords.line({ head, from: words[query], to: words[key], weight: row[key].toFixed(2) });
+        about.set(piece.area, { key, line: piece.line, text, strength: isCut ? 0.5 : row[key] });
       });
     });
-    for (const name of hidden) {
-      const { line, end, area } = made.get(name);
-      line.style.opacity = end.style.opacity = "0";
-      area.style.pointerEvents = "none";
+    for (const piece of made.values()) {
+      if (wanted.has(piece)) continue;
+      piece.line.style.opacity = piece.end.style.opacity = "0";
+      piece.area.style.pointerEvents = "none";
+      piece.now = null;
     }
+    const shape = JSON.stringify([query, frame.down, heads.map(({ head }) => head)]);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    move(wanted, shape !== drawn || still);
+    drawn = shape;
   }
-  return { node, draw };
+  return { node, draw, stop: () => cancelAnimationFrame(moving) };
 }

@@ -1,6 +1,7 @@
 /** @file Curves in a frame with a linear or a logarithmic axis each way; the pointer may choose a place along them. */
 
-import { set, svg } from "./dom.js";
+import { fill, set, svg } from "./dom.js";
+import { chooseIn } from "./pointer.js";
 
 const WIDTH = 340;
 const MARGIN = { left: 44, right: 66, top: 16, bottom: 20 };
@@ -57,23 +58,7 @@ export function createChart({ x, y, height = 118, curves, pick = null }) {
     names,
     note,
   );
-  if (pick) {
-    const choose = (event) => {
-      const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(node.getScreenCTM().inverse());
-      pick(valueAt(x, Math.min(1, Math.max(0, (at.x - MARGIN.left) / (right - MARGIN.left)))));
-    };
-    node.addEventListener("pointerdown", (event) => {
-      node.setPointerCapture(event.pointerId);
-      choose(event);
-    });
-    node.addEventListener("pointermove", (event) => event.buttons && choose(event));
-  }
-
-  /** As many children of `group` as there are things, each a `tag`. */
-  const fill = (group, tag, things, attributes) => {
-    while (group.childElementCount > things.length) group.lastChild.remove();
-    things.forEach((thing, i) => set(group.children[i] ?? group.appendChild(svg(tag)), attributes(thing)));
-  };
+  if (pick) chooseIn(node, (at) => pick(valueAt(x, Math.min(1, Math.max(0, (at.x - MARGIN.left) / (right - MARGIN.left))))));
 
   function draw(seen) {
     paths.forEach((path, i) => {
@@ -109,7 +94,7 @@ export function createChart({ x, y, height = 118, curves, pick = null }) {
 
 export const CHART_STYLE = `
 .live .chart { width: 100%; max-width: 30rem; font-size: 11.5px; font-variant-numeric: tabular-nums }
-.live .chart.picked { cursor: ew-resize; touch-action: pan-y }
+.live .chart.picked { cursor: ew-resize }
 .live .chart .grid line { stroke: var(--line); stroke-width: 1 }
 .live .chart .mark { stroke: var(--ink); stroke-width: 1.25 }
 .live .chart .note { fill: var(--ink); font-weight: 600 }

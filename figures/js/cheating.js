@@ -1,7 +1,10 @@
 /** @file Live figure "the cheating model": a switch removes the causal mask from a language model; its stored training. */
 
 import { CHART_STYLE, createChart } from "./chart.js";
-import { choice, html, root, set, slider, svg, watch } from "./dom.js";
+import { choice, createSays, html, set, slider, svg, watch } from "./dom.js";
+import { cheatingWords } from "./en/cheating.js";
+import { counted } from "./en/common.js";
+import { addTools, root } from "./figure.js";
 
 const TRAITS = ["masked", "step"];
 const SIDE = 26; // px of one square of the mask
@@ -13,29 +16,6 @@ export const upTo = (pairs, step) => pairs?.filter(([at]) => at <= step).at(-1)?
 
 /** Whether position `t` may look at position `s`. */
 export const mayLook = (masked, t, s) => !masked || s <= t;
-
-/** A share as a percentage that is 0 or 100 only if it is. */
-export function percent(share) {
-  const rounded = Math.round(100 * share);
-  if (share > 0 && rounded === 0) return "under 1 %";
-  if (share < 1 && rounded === 100) return "over 99 %";
-  return `${rounded} %`;
-}
-
-const nats = (loss) => (loss >= 0.1 ? loss.toFixed(2) : loss.toPrecision(2));
-
-/** What the picture shows, in words. run: {loss: [step, loss][], accepted?, alone?}. */
-export function describe({ masked, step, run }) {
-  const loss = upTo(run.loss, step);
-  const accepted = upTo(run.accepted, step);
-  const alone = upTo(run.alone, step);
-  const when = step === 0 ? "before training" : `after ${step} ${step === 1 ? "step" : "steps"}`;
-  const training = `${masked ? "With" : "Without"} the mask, ${when}, the training loss is ${nats(loss)} nats a word`;
-  const really = alone === null ? "" : `; where the next word is not there to be seen, ${nats(alone)}`;
-  const writes =
-    accepted === null ? "" : ` Of the sentences that it writes, ${percent(accepted)} fit the grammar.`;
-  return `${training}${really}.${writes}`;
-}
 
 /** The mask as a grid: a row for each position, with the word that it has to say at its end. */
 function createMask(words) {
@@ -57,7 +37,7 @@ function createMask(words) {
     ),
     ...words
       .slice(1)
-      .map((word, t) => label(LEFT + (T + 1) * SIDE + 6, TOP + middle(t) + 3, `→ ${word}`, { class: "say" })),
+      .map((word, t) => label(LEFT + (T + 1) * SIDE + 6, TOP + middle(t) + 3, cheatingWords.say(word), { class: "say" })),
     ...squares,
   );
   function draw(masked, text) {
@@ -93,18 +73,18 @@ function render({ model, el }) {
 
   const figure = root(el, "cheating", model);
   const mask = choice(
-    "causal mask",
+    cheatingWords.mask,
     [
-      { value: true, label: "on" },
-      { value: false, label: "off" },
+      { value: true, label: cheatingWords.on },
+      { value: false, label: cheatingWords.off },
     ],
     (value) => change("masked", value),
   );
   const time = slider(
-    "after step",
+    cheatingWords.time,
     { min: 0, max: steps.length - 1, step: 1 },
     (i) => change("step", steps[i]),
-    (i) => steps[i].toLocaleString("en"),
+    (i) => counted(steps[i]),
   );
   const nearest = (x) =>
     steps.reduce((best, step) => (Math.abs(step - x) < Math.abs(best - x) ? step : best), steps[0]);
@@ -113,79 +93,66 @@ function render({ model, el }) {
     x: {
       low: 0,
       high: last,
-      ticks: [0, 0.25, 0.5, 0.75, 1].map((f) => [f * last, (f * last).toLocaleString("en")]),
+      ticks: [0, 0.25, 0.5, 0.75, 1].map((f) => [f * last, counted(f * last)]),
     },
     y: { low: 0, high: most, ticks: upright },
-    height: 210,
+    height: 190,
     curves: ["of-masked", "of-unmasked", "dashed of-masked", "dashed of-unmasked"],
     pick: (x) => change("step", nearest(x)),
   });
   const text = html("blockquote");
   const written = html("p", { class: "heading" });
-  const says = html("p", { class: "says", role: "status", "aria-live": "polite" });
+  const says = createSays();
   const caption = html("p", { class: "hint" });
-  const dashes = runs.masked.alone
-    ? " Dashed: the loss on other sentences, one position at a time, where no later word is there."
-    : "";
   figure.append(
     html("style", {}, CHART_STYLE + STYLE),
-    html("div", { class: "controls" }, mask.node, time.node),
     html(
       "div",
-      { class: "halves" },
-      html("section", {}, html("p", { class: "heading" }, "What each position may see"), grid.node, caption),
-      html("section", {}, html("p", { class: "heading" }, "Training loss, nats a word, against steps"), chart.node),
+      { class: "stage" },
+      html("div", { class: "controls" }, mask.node, time.node),
+      html("section", { class: "losses" }, html("p", { class: "heading" }, cheatingWords.chart), chart.node),
+      html("section", { class: "written" }, written, text),
+      says.node,
+      html("section", { class: "sight" }, html("p", { class: "heading" }, cheatingWords.sight), grid.node, caption),
     ),
-    html("section", { class: "written" }, written, text),
-    says,
-    html(
-      "p",
-      { class: "hint" },
-      `Recorded while two models were trained from the same start, one with the mask and one without.${dashes}`,
-    ),
+    html("p", { class: "hint" }, cheatingWords.hint(Boolean(runs.masked.alone))),
   );
 
   function update() {
     const [masked, step] = TRAITS.map((name) => model.get(name));
     const name = masked ? "masked" : "unmasked";
     const run = runs[name];
-    const sentence = describe({ masked, step, run });
-    grid.draw(
-      masked,
-      `${words.length - 1} positions. Each sees ${masked ? "itself and what came before it" : "all words, the one that it has to say included"}.`,
-    );
-    set(caption, {
-      text: masked
-        ? "Each position sees what came before it, and has to say the word after →."
-        : "Each position sees the very word that it has to say (orange). It need only copy it.",
-    });
+    const [loss, accepted, alone] = [run.loss, run.accepted, run.alone].map((pairs) => upTo(pairs, step));
+    const sentence = cheatingWords.describe({ masked, step, loss, accepted, alone });
+    grid.draw(masked, cheatingWords.sightLabel(masked, words.length - 1));
+    set(caption, { text: cheatingWords.caption(masked) });
     chart.draw({
       curves: [runs.masked.loss, runs.unmasked.loss, runs.masked.alone ?? null, runs.unmasked.alone ?? null],
       mark: step,
-      note: `step ${step.toLocaleString("en")}`,
+      note: cheatingWords.note(step),
       dots: [{ x: step, y: upTo(run.loss, step), class: `of-${name}` }],
       names: Object.keys(runs).map((one) => ({
         y: runs[one].loss.at(-1)[1],
-        text: one === "masked" ? "mask on" : "mask off",
+        text: cheatingWords.curves[one],
         class: `of-${one}`,
       })),
-      label: `Training loss against steps, with and without the mask. ${sentence}`,
+      label: cheatingWords.chartLabel(sentence),
     });
-    set(chart.node, { class: `chart picked show-${name}` });
-    set(written, {
-      text: step === 0 ? "What it writes before training" : `What it writes after ${step} steps`,
-    });
-    set(text, { text: upTo(run.samples, step) || "(nothing)" });
-    set(says, { text: sentence });
+    set(chart.node, { class: `chart drawn picked show-${name}` });
+    set(written, { text: cheatingWords.written(step) });
+    set(text, { text: upTo(run.samples, step) || cheatingWords.nothing });
+    says.show(sentence);
     mask.show(masked);
     time.show(steps.indexOf(step));
-    Object.assign(figure.dataset, { masked, step, loss: upTo(run.loss, step) });
+    Object.assign(figure.dataset, { masked, step, loss });
   }
 
+  const untool = addTools(figure, model, TRAITS, ({ step }) => steps.includes(step));
   const stop = watch(model, TRAITS, update);
   update();
   return () => {
     stop();
+    untool();
     el.replaceChildren();
   };
 }
@@ -193,9 +160,11 @@ function render({ model, el }) {
 const STYLE = `
 .live-cheating .of-masked { --c: var(--teal) }
 .live-cheating .of-unmasked { --c: var(--orange) }
-.live-cheating .controls { margin-bottom: 1rem }
-.live-cheating .controls .slider { flex: 1 1 16rem; grid-template-columns: auto minmax(4rem, 1fr) 3rem }
-.live-cheating .halves { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 1rem 2rem; align-items: start }
+.live-cheating .stage { display: grid; grid-template-columns: minmax(0, 1.25fr) minmax(0, 1fr); gap: .5rem 2rem; align-items: start }
+.live-cheating .stage > * { min-width: 0 }
+.live-cheating .stage > .controls { grid-column: 1 / -1 }
+.live-cheating .controls .slider { flex: 1 1 14rem; grid-template-columns: auto minmax(4rem, 1fr) 3rem }
+.live-cheating .sight { grid-area: 2 / 2 / span 3 }
 .live-cheating .mask { width: 100%; max-width: 21rem; font-size: 12px }
 .live-cheating .mask .say { fill: var(--ink); font-weight: 600 }
 .live-cheating .mask rect { transition: fill .2s }
@@ -204,10 +173,9 @@ const STYLE = `
 .live-cheating .mask .answer { fill: var(--orange) }
 .live-cheating .mask .unseen { fill: var(--wash); stroke: var(--line) }
 .live-cheating .show-masked .curve.of-unmasked, .live-cheating .show-unmasked .curve.of-masked { opacity: .35 }
-.live-cheating .halves .hint { margin-top: .5rem }
-.live-cheating .written { margin-top: 1rem }
-.live-cheating blockquote { margin: 0; padding: .6rem .9rem; border: 0; border-radius: 8px; background: var(--wash); color: var(--ink); font-size: 1.0625rem; min-height: 4.2em; overflow-wrap: anywhere }
-@container (max-width: 620px) { .live-cheating .halves { grid-template-columns: minmax(0, 1fr) } }
+.live-cheating .sight .hint { margin-top: .5rem }
+.live-cheating blockquote { margin: 0; padding: .45rem .8rem; border: 0; border-radius: 8px; background: var(--wash); color: var(--ink); font-size: .9375rem; line-height: 1.4; min-height: 3.7em; overflow-wrap: anywhere }
+@container (max-width: 38em) { .live-cheating .stage { grid-template-columns: minmax(0, 1fr) } .live-cheating .sight { grid-area: auto } }
 `;
 
 export default { render };

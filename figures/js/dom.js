@@ -1,6 +1,4 @@
-/** @file Building blocks that the live figures share: elements, one look in light and dark, and reading a model. */
-
-import { takePicture } from "./snapshot.js";
+/** @file Building blocks that the live figures share: elements, controls, the sentence under a figure. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -30,8 +28,23 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
+/** As many children of `group` as there are things, each a `tag` with its attributes. */
+export function fill(group, tag, things, attributes) {
+  while (group.childElementCount > things.length) group.lastChild.remove();
+  things.forEach((thing, i) => set(group.children[i] ?? group.appendChild(svg(tag)), attributes(thing, i)));
+}
+
 /** A name no other figure on the page uses. */
 export const uniqueName = () => `live-${Math.random().toString(36).slice(2)}`;
+
+export const spread = (length, make) => Array.from({ length }, (_, i) => make(i));
+
+/** @param {string} text @param {() => void} press @param {Record<string, any>} [attributes] */
+export const button = (text, press, attributes = {}) =>
+  html("button", { type: "button", onclick: press, ...attributes }, text);
+
+/** A number that changes: unlike an <output> it is not read out at each change. */
+export const number = () => html("span", { class: "number" });
 
 /**
  * A group of radio buttons, all seen at once.
@@ -64,18 +77,18 @@ export function choice(legend, options, choose) {
  * A labelled slider with its value beside it.
  * @param {string} label @param {{min: number, max: number, step: number}} range @param {(value: number) => void} move
  * @param {((value: number) => string) | null} [say] what stands beside it, and is read out, instead of the number
- * @returns {{node: HTMLElement, show: (value: number) => void}}
+ * @returns {{node: HTMLElement, input: HTMLInputElement, show: (value: number) => void}}
  */
 export function slider(label, range, move, say = null) {
   const input = html("input", { type: "range", ...range });
-  const output = html("output");
+  const value = number();
   input.addEventListener("input", () => move(input.valueAsNumber));
-  const show = (value) => {
-    input.value = String(value);
-    output.textContent = (say ?? signed)(value);
-    if (say) set(input, { "aria-valuetext": say(value) });
+  const show = (now) => {
+    input.value = String(now);
+    set(value, { text: (say ?? signed)(now) });
+    if (say) set(input, { "aria-valuetext": say(now) });
   };
-  return { node: html("label", { class: "slider" }, html("span", {}, label), input, output), show };
+  return { node: html("label", { class: "slider" }, html("span", {}, label), input, value), input, show };
 }
 
 /** @param {number} x @param {number} [digits] a number with a true minus sign */
@@ -85,21 +98,51 @@ export const signed = (x, digits = 2) =>
     .replace(/^-(?=0(\.0*)?$)/, "")
     .replace("-", "−");
 
+const REST = 700; // ms without a change, after which the sentence is read out
+
 /**
- * Empty `el` and prepare it as the root of a figure. A notebook is sent what the figure shows at first, for when it is opened again.
- * @param {HTMLElement} el @param {string} name @param {any} model
- * @returns {HTMLElement}
+ * The sentence under a figure: seen at once, read out when the hand has rested.
+ * @returns {{node: HTMLElement, show: (text: string) => void}}
  */
-export function root(el, name, model) {
-  const node = html("div", { class: `live live-${name}`, "data-figure": name });
-  // JupyterLab's shortcuts would take the arrow keys away; it asks the very element that has the focus.
-  node.addEventListener("focusin", ({ target }) => target.setAttribute("data-lm-suppress-shortcuts", "true"));
-  el.replaceChildren(html("style", {}, LOOK), node);
-  node.says = () => node.querySelector(".says").textContent;
-  node.picture = (schemes = null) => takePicture(node, { words: node.says(), schemes });
-  const keep = () => node.clientWidth && model.send({ picture: node.picture(["light", "dark"]), words: node.says() });
-  if (model.send) setTimeout(keep, 500);
-  return node;
+export function createSays() {
+  const seen = html("p", { class: "says" });
+  const heard = html("p", { class: "sr", role: "status" });
+  let waiting = 0;
+  const show = (text) => {
+    const first = !seen.textContent;
+    if (seen.textContent === text) return;
+    set(seen, { text });
+    if (first) return;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => set(heard, { text }), REST);
+  };
+  return { node: html("div", { class: "sentence" }, seen, heard), show };
+}
+
+/**
+ * One stop for the Tab key for many controls; the arrow keys, Home and End move among them.
+ * @param {HTMLElement} group @param {string} name what the group is for
+ * @param {() => HTMLElement[]} controls those that are there now
+ */
+export function rove(group, name, controls) {
+  set(group, { role: "group", "aria-label": name });
+  const usable = () => controls().filter((control) => !control.disabled);
+  const stop = (chosen) => {
+    for (const control of controls()) control.tabIndex = control === chosen ? 0 : -1;
+  };
+  group.addEventListener("focusin", ({ target }) => controls().includes(target) && stop(target));
+  group.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const all = usable();
+    const at = all.indexOf(document.activeElement);
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: all.length - 1 }[event.key];
+    if (at < 0 || !all[to]) return;
+    event.preventDefault();
+    all[to].focus();
+  });
+  /** To be called when the controls were made anew. */
+  const refresh = () => stop(usable().find((control) => control.tabIndex === 0) ?? usable()[0]);
+  return { refresh };
 }
 
 /**
@@ -123,51 +166,3 @@ export function watch(model, names, update) {
     for (const name of names) model.off(`change:${name}`, changed);
   };
 }
-
-/** One colour for each head or key: Paul Tol's "vibrant" set, made darker or lighter to stand out on either ground. */
-export const COLOURS = ["--blue", "--orange", "--teal", "--magenta", "--gold"].map((name) => `var(${name})`);
-
-const LOOK = `
-.live {
-  color-scheme: light dark;
-  --ink: light-dark(#1d2330, #e7e9ee); --quiet: light-dark(#586070, #a9b0bd); --line: light-dark(#d5d9e0, #3d4452);
-  --wash: light-dark(#f3f5f8, #232833); --raised: light-dark(#ffffff, #2c323f); --focus: light-dark(#0b5cad, #7cc0ff);
-  --blue: light-dark(#0069a8, #62b6ee); --orange: light-dark(#c2540a, #f6a35c); --teal: light-dark(#00796b, #4cc9b5);
-  --magenta: light-dark(#c0246b, #f58ab9); --gold: light-dark(#806500, #dcb94a); --slate: light-dark(#56607a, #aeb8d0);
-  box-sizing: border-box; container-type: inline-size; max-width: 60rem; margin: .5rem auto; padding: 2px;
-  color: var(--ink); font: 400 1rem/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
-}
-html[data-theme=dark] .live, body[data-jp-theme-light=false] .live, html[theme=dark] .live, body.vscode-dark .live { color-scheme: dark }
-html[data-theme=light] .live, body[data-jp-theme-light=true] .live, body.vscode-light .live { color-scheme: light }
-.live *, .live *::before { box-sizing: border-box }
-.live .sr { position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap }
-.live svg { display: block; max-width: none }
-.live svg text { fill: var(--quiet); font: inherit }
-.live fieldset { min-width: 0; margin: 0; padding: 0; border: 0 }
-.live p { margin: 0 }
-.live .controls { display: flex; flex-wrap: wrap; gap: .5rem 1.5rem; align-items: center }
-.live .choice { display: flex; flex-wrap: wrap; align-items: center; gap: .25rem .55rem }
-.live .choice legend { float: left; padding: 0; width: auto; font-size: .875rem; color: var(--quiet) }
-.live .options { display: inline-flex; padding: 2px; border-radius: 8px; background: var(--wash) }
-.live .options label { position: relative; display: inline-flex }
-.live .options input { position: absolute; inset: 0; margin: 0; opacity: 0; cursor: pointer }
-.live .options span { display: inline-flex; align-items: center; gap: .35rem; min-height: 1.75rem; padding: 0 .65rem; border-radius: 6px; font-size: .875rem; color: var(--quiet) }
-.live .options :checked + span { background: var(--raised); color: var(--ink); font-weight: 600; box-shadow: 0 0 0 1px var(--line), 0 1px 2px #0002 }
-.live :focus-visible, .live :focus-visible + span { outline: 2px solid var(--focus); outline-offset: 2px }
-.live .dot { width: .6rem; height: .6rem; border-radius: 50% }
-.live button { min-height: 1.9rem; margin: 0; padding: .15rem .7rem; border: 1px solid var(--line); border-radius: 8px; background: var(--raised); color: var(--ink); font: inherit; font-size: .875rem; cursor: pointer }
-.live button:hover { border-color: var(--quiet) }
-.live button:disabled { opacity: .55; cursor: default }
-.live select { min-height: 1.9rem; margin: 0; padding: 0 .3rem; border: 1px solid var(--line); border-radius: 8px; background: var(--raised); color: var(--ink); font: inherit; font-size: .875rem; max-width: 100% }
-.live .slider { display: grid; grid-template-columns: minmax(5.5rem, auto) minmax(4rem, 1fr) 3rem; gap: .6rem; align-items: center; font-size: .875rem; color: var(--quiet) }
-.live .slider input { width: 100%; min-width: 0; margin: 0; height: 1.75rem; accent-color: var(--blue); border-radius: 6px }
-.live output { color: var(--ink); font-variant-numeric: tabular-nums; text-align: right }
-.live .says { margin: .9rem 0; min-height: 2.9em; max-width: 46em; font-size: 1.0625rem }
-.live .hint { font-size: .8125rem; color: var(--quiet) }
-.live .heading { margin: 0 0 .4rem; font-size: .875rem; font-weight: 600; color: var(--ink); letter-spacing: 0 }
-.live.still { max-width: none; margin: 0; padding: .6rem .75rem }
-.live.still :is(.controls, .buttons, .hint, .says, .hand, .slider, select, details) { display: none }
-.live.still, .live.still * { transition: none !important }
-@media (forced-colors: active) { .live :checked + span { outline: 2px solid; outline-offset: -2px } }
-@media (prefers-reduced-motion: reduce) { .live * { transition: none !important } }
-`;

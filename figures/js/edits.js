@@ -1,4 +1,4 @@
-/** @file What a reader changes inside the encoder: edits as the figure keeps them, in words, and as the encoder takes them. */
+/** @file What a reader changes inside the encoder: edits as the figure keeps them, and as the encoder takes them. */
 
 /**
  * @typedef {import("./encoder.js").Edit} Edit
@@ -63,28 +63,4 @@ export function toggleCut(edits, layer, head, query, key) {
       ? edits.some((edit) => touches(edit) && edit.cut.head === null)
       : restored.length < edits.length;
   return wasCut ? restored : [...restored, { cut: { layer, query, key, head } }];
-}
-
-/** @param {number} layer @param {number | null | undefined} head "layer 2, head 3", counted from 1 */
-export const place = (layer, head) =>
-  `layer ${layer + 1}, ${head === null ? "every head" : `head ${head + 1}`}`;
-
-/** @param {FigureEdit} edit @param {string[]} words @returns {string} one clause */
-export function describeEdit(edit, words) {
-  const kind = kindOf(edit);
-  const { layer, head, ...rest } = edit[kind];
-  const quote = (i) => `“${words[i]}”`;
-  const what = {
-    cut: () => `${quote(rest.query)} cannot see ${quote(rest.key)}`,
-    off: () => "switched off",
-    exchange: () => `${rest.what} of ${quote(rest.a)} and of ${quote(rest.b)} exchanged`,
-    take: () => {
-      if (rest.words === null) return `${quote(rest.to)} has the ${rest.what} of ${quote(rest.source)}`;
-      const other = rest.words === "twin" ? words : rest.words;
-      const source =
-        rest.source === rest.to ? `its ${rest.what}` : `the ${rest.what} of “${other[rest.source]}”`;
-      return `${quote(rest.to)} has ${source} from the ${rest.words === "twin" ? "twin" : "other"} sentence`;
-    },
-  };
-  return `${what[kind]()} · ${place(layer, head)}`;
 }

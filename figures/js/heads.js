@@ -1,18 +1,14 @@
 /** @file Live figure "switch heads off": the questions of a sentence, what each head looks at, and what fails without it. */
 
-import { choice, html, root, set, uniqueName, watch } from "./dom.js";
+import { button, choice, createSays, html, number, rove, set, uniqueName, watch } from "./dom.js";
+import { headsWords } from "./en/heads.js";
 import { loadEncoder } from "./encoder.js";
-import { createBoard, headName } from "./headboard.js";
+import { addTools, root } from "./figure.js";
+import { createSwitches, headName } from "./head_switches.js";
 import { readLexicon, swaps, tag } from "./relations.js";
 
+const TRAITS = ["sentence", "words", "asked", "off"];
 const FAINTEST_SHADE = 0.1; // words that are given less are not shaded
-
-const ASKS = {
-  article: (words, { tells }) => `the gender that “${words[tells]}” has in French`,
-  agreement: (words, { tells }) => `the number of “${words[tells]}”`,
-  coreference: (words, { tells }) => `the noun it stands for, “${words[tells]}”`,
-  sense: (words, { tells }) => `its meaning, which “${words[tells]}” tells`,
-};
 
 /** The head that is on and gives the most weight; null if none is on. */
 export function strongestHead(weights, isOff) {
@@ -23,39 +19,6 @@ export function strongestHead(weights, isOff) {
     }),
   );
   return best;
-}
-
-/** The question on show, its answer, and how all answers fare. */
-export function describe({ words, question, answer, off, wrong, asked }) {
-  const given = `the model answers ${answer.word} (${answer.p.toFixed(2)})`;
-  const names = off.map((head) => headName(...head));
-  const without = names.length > 3 ? `${names.length} heads` : names.join(", ").replace(/, (?=[^,]*$)/, " and ");
-  return [
-    `“${words[question.asked]}” asks for ${ASKS[question.relation](words, question)}.`,
-    `${without ? `With ${without} off` : "With all heads on"} ${given}${answer.word === question.answer ? "." : `; right is ${question.answer}.`}`,
-    wrong ? `${wrong} of ${asked} answers ${wrong > 1 ? "are" : "is"} wrong.` : `All ${asked} answers are right.`,
-  ].join(" ");
-}
-
-/**
- * Where a head looks, which is pointed at or else is the one that looks most at the word that tells.
- * @param {{words: string[], question: any, at: [number, number], row: number[], off: boolean, pointed: boolean}} look
- */
-export function describeLook({ words, question: { asked, tells }, at, row, off, pointed }) {
-  const quote = (i) => `“${words[i]}”`;
-  const name = `head ${headName(...at)}`;
-  if (!pointed) {
-    const weight = row[tells].toFixed(2);
-    return row[tells] < FAINTEST_SHADE
-      ? `No head that is on gives ${quote(tells)} more than ${weight}.`
-      : `Shaded: where ${name} looks from ${quote(asked)}. It gives ${quote(tells)} the most weight, ${weight}.`;
-  }
-  const most = Math.max(...row);
-  const where =
-    most < FAINTEST_SHADE
-      ? `From ${quote(asked)} ${name} looks at nothing in particular.`
-      : `Shaded: where ${name} looks from ${quote(asked)}, most at ${quote(row.indexOf(most))} (${most.toFixed(2)}).`;
-  return off ? `${where} It is off: it looks, and adds nothing.` : where;
 }
 
 function render({ model, el }) {
@@ -76,7 +39,7 @@ function render({ model, el }) {
   const figure = root(el, "heads", model);
   figure.append(html("style", {}, STYLE));
   const picker = choice(
-    "sentence",
+    headsWords.sentence,
     sentences.map((_, i) => ({ value: i, label: String(i + 1) })),
     (sentence) => {
       const asks = (words) => tag(words, lexicon);
@@ -89,34 +52,37 @@ function render({ model, el }) {
   );
   const line = html("fieldset", { class: "line" });
   const look = html("p", { class: "hint look" });
-  const says = html("p", { class: "says", role: "status", "aria-live": "polite" });
+  const says = createSays();
   const title = html("p", { class: "heading" });
   let pointed = null;
   const point = (at) => {
     pointed = at;
     if (last) drawLook();
   };
-  const board = createBoard({ layers: encoder.layers, heads: encoder.heads, toggle, point });
-  const on = html("button", { type: "button", class: "hand", onclick: () => change({ off: [] }) }, "all on");
+  const board = createSwitches({ layers: encoder.layers, heads: encoder.heads, toggle, point });
+  const on = button(headsWords.allOn, () => change({ off: [] }), { class: "hand" });
   const bars = createBars();
   figure.append(
-    ...(sentences.length > 1 ? [html("div", { class: "controls" }, picker.node)] : []),
-    line,
-    look,
-    says,
     html(
       "div",
-      { class: "below" },
-      html(
-        "section",
-        {},
-        title,
-        board.node,
-        html("div", { class: "foot" }, html("p", { class: "hint" }, "Named layer.head. Press one to switch it off."), on),
-      ),
+      { class: "stage" },
+      ...(sentences.length > 1 ? [html("div", { class: "controls" }, picker.node)] : []),
+      line,
+      title,
+      board.node,
+      look,
+      says.node,
+    ),
+    html(
+      "div",
+      { class: "halves" },
       bars.node,
+      html("div", { class: "foot" }, html("p", { class: "hint" }, headsWords.hint), on),
     ),
   );
+  const swapping = rove(line, headsWords.swaps, () => [...line.querySelectorAll("select")]);
+  line.removeAttribute("role");
+  line.removeAttribute("aria-label");
 
   let cells = [];
   let made = ""; // the shape of the sentence that `cells` were made for
@@ -135,9 +101,10 @@ function render({ model, el }) {
         return choices[i] ? swapCell((word) => change({ words: get("words").map((old, j) => (j === i ? word : old)) })) : plainCell();
       });
       line.replaceChildren(
-        html("legend", { class: "sr" }, "The word whose question is shown"),
+        html("legend", { class: "sr" }, headsWords.words),
         ...cells.map(({ node }) => node),
       );
+      swapping.refresh();
     }
     cells.forEach((cell, i) => {
       const question = questions.find(({ asked }) => asked === i);
@@ -164,8 +131,9 @@ function render({ model, el }) {
       set(weight, { text: seen ? row[i].toFixed(2) : "" });
     });
     figure.dataset.shown = at ? headName(...at) : "";
-    const text = at && describeLook({ words, question, at, row, off: isOff(...at), pointed: pointed !== null });
-    set(look, { text: text ?? "No head is on." });
+    const seen = { words, question, row, pointed: pointed !== null, faintest: FAINTEST_SHADE };
+    const text = at && headsWords.describeLook({ ...seen, name: headName(...at), off: isOff(...at) });
+    set(look, { text: text ?? headsWords.noneOn });
   }
 
   function update() {
@@ -174,7 +142,8 @@ function render({ model, el }) {
     const run = encoder.run(words, off.map(([layer, head]) => ({ off: { layer, head } })));
     const questions = tag(words, lexicon);
     const question = questions.find(({ asked }) => asked === get("asked")) ?? questions[0];
-    const weights = run.weights.map((layer) => layer.map((head) => head[question.asked][question.tells]));
+    const rows = run.weights.map((layer) => layer.map((head) => head[question.asked]));
+    const weights = rows.map((layer) => layer.map((row) => row[question.tells]));
     const best = strongestHead(weights, isOff);
     const ranking = encoder.ranking(run, question.asked);
     const wrong = questions.filter(({ asked, answer }) => encoder.ranking(run, asked)[0].word !== answer).length;
@@ -183,22 +152,33 @@ function render({ model, el }) {
     picker.show(get("sentence"));
     drawWords(words, questions, run);
     drawLook();
-    set(says, { text: describe({ words, question, answer: ranking[0], off, wrong, asked: questions.length }) });
-    set(title, { text: `Weight of each head from “${words[question.asked]}” to “${words[question.tells]}”` });
-    board.draw(weights, isOff, words[question.tells]);
+    const names = off.map((head) => headName(...head));
+    says.show(headsWords.describe({ words, question, answer: ranking[0], off: names, wrong, asked: questions.length }));
+    set(title, { text: headsWords.title(words[question.asked], words[question.tells]) });
+    board.draw(rows, question.tells, isOff, words[question.tells]);
     bars.draw(words[question.asked], ranking, question.answer);
     Object.assign(figure.dataset, {
       asked: words[question.asked],
       answer: ranking[0].word,
       wrong,
-      off: off.map((head) => headName(...head)).join(" "),
+      off: names.join(" "),
     });
   }
 
-  const stop = watch(model, ["sentence", "words", "asked", "off"], update);
+  const known = new Set(encoder.words);
+  const whole = (x, most) => Number.isInteger(x) && x >= 0 && x < most;
+  const legal = ({ sentence, words, asked, off }) =>
+    whole(sentence, sentences.length) &&
+    words.length === sentences[sentence].length &&
+    words.every((word) => known.has(word)) &&
+    tag(words, lexicon).some((question) => question.asked === asked) &&
+    off.every((at) => Array.isArray(at) && at.length === 2 && whole(at[0], encoder.layers) && whole(at[1], encoder.heads));
+  const untool = addTools(figure, model, TRAITS, legal);
+  const stop = watch(model, TRAITS, update);
   update();
   return () => {
     stop();
+    untool();
     el.replaceChildren();
   };
 }
@@ -213,8 +193,8 @@ function askingCell(name, letters, choose) {
   const node = html("label", { class: "cell asking", style: `--letters: ${letters}` }, weight, input, text, answer);
   const draw = ({ word, given, wrong, chosen }) => {
     set(text, { text: word });
-    set(answer, { text: wrong ? `✗ ${given}` : given, class: `answer${wrong ? " wrong" : ""}` });
-    set(input, { "aria-label": `${word}: ${given}${wrong ? ", wrong" : ""}` });
+    set(answer, { text: wrong ? headsWords.wrong(given) : given, class: `answer${wrong ? " wrong" : ""}` });
+    set(input, { "aria-label": headsWords.asking(word, given, wrong) });
     input.checked = chosen;
   };
   return { node, weight, draw };
@@ -236,7 +216,7 @@ function swapCell(swap) {
       );
     }
     if (select.value !== word) select.value = word; // setting it would forget the letters typed so far
-    set(select, { "aria-label": `swap “${word}”` });
+    set(select, { "aria-label": headsWords.swap(word) });
     set(text, { text: word });
   };
   return { node, weight, draw };
@@ -252,18 +232,18 @@ function plainCell() {
 function createBars() {
   const title = html("p", { class: "heading" });
   const rows = Array.from({ length: 3 }, () => {
-    const [name, bar, number] = [html("span"), html("b"), html("output")];
-    return { name, bar, number, node: html("div", { class: "bar" }, name, html("i", {}, bar), number) };
+    const [name, bar, value] = [html("span"), html("b"), number()];
+    return { name, bar, value, node: html("div", { class: "bar" }, name, html("i", {}, bar), value) };
   });
   const node = html("section", {}, title, html("div", { class: "bars" }, ...rows.map((row) => row.node)));
   function draw(asked, ranking, right) {
-    set(title, { text: `Answers to “${asked}”` });
+    set(title, { text: headsWords.answers(asked) });
     const first = ranking.slice(0, 3);
     if (!first.some(({ word }) => word === right)) first[2] = ranking.find(({ word }) => word === right);
-    rows.forEach(({ name, bar, number, node: row }, i) => {
+    rows.forEach(({ name, bar, value, node: row }, i) => {
       const { word, p } = first[i];
-      set(name, { text: word === right ? `✓ ${word}` : i ? word : `✗ ${word}` });
-      set(number, { text: p.toFixed(2) });
+      set(name, { text: word === right ? headsWords.right(word) : i ? word : headsWords.wrong(word) });
+      set(value, { text: p.toFixed(2) });
       set(row, { class: i ? "bar" : "bar best" });
       bar.style.width = `${(100 * p).toFixed(2)}%`;
     });
@@ -288,26 +268,38 @@ const STYLE = `
 .live-heads .swap span::after { content: " ▾"; display: inline-block; color: var(--quiet); font-size: .75rem; margin-left: .2rem; text-decoration: none }
 .live-heads .swap:hover span { box-shadow: 0 0 0 1px var(--line) }
 .live-heads .swap:focus-within span { outline: 2px solid var(--focus); outline-offset: 1px }
-.live-heads .swap select { position: absolute; inset: 1rem 0 1.15rem; width: 100%; min-height: 0; height: auto; opacity: 0; cursor: pointer }
-.live-heads .look { margin-top: .3rem; min-height: 1.45em }
-.live-heads .below { display: grid; grid-template-columns: minmax(0, 25.5rem) minmax(0, 1fr); gap: 1rem 2.5rem; align-items: start }
+.live-heads .swap select { position: absolute; inset: 0; width: 100%; min-height: 0; height: 100%; opacity: 0; cursor: pointer }
+.live-heads .look { margin-top: .4rem; min-height: 1.45em }
+.live-heads .stage { display: grid; grid-template-columns: minmax(0, 1fr) }
 .live-heads .board { display: grid; gap: .6rem }
-.live-heads .layer { display: grid; grid-template-columns: repeat(var(--columns), minmax(0, 3rem)); gap: .25rem }
-.live-heads .head { display: grid; justify-items: center; align-content: center; min-height: 2.75rem; padding: 0; line-height: 1.2; font-weight: 600; font-variant-numeric: tabular-nums; background: color-mix(in srgb, var(--shade) calc(var(--w) * 42%), var(--raised)); transition: background-color .25s }
-.live-heads .head small { font-size: .75rem; font-weight: 400 }
+.live-heads .layer { display: grid; grid-template-columns: repeat(var(--columns), minmax(0, 6rem)); gap: .25rem }
+.live-heads .head { display: grid; grid-template-columns: 1fr 1fr; align-content: center; gap: .1rem; min-width: 0; min-height: 2.75rem; padding: .1rem .3rem; line-height: 1.2; font-weight: 600; font-variant-numeric: tabular-nums; background: color-mix(in srgb, var(--shade) calc(var(--w) * 22%), var(--raised)); transition: background-color .25s }
+.live-heads .head > span { text-align: left; font-size: .8125rem }
+.live-heads .head small { font-size: .75rem; font-weight: 400; text-align: right }
+.live-heads .look-of { order: 3; grid-column: 1 / -1; width: 100%; height: 1.5rem }
+.live-heads .look-of rect { fill: var(--slate); fill-opacity: .75 }
+.live-heads .look-of .told { fill: var(--shade); fill-opacity: 1 }
+.live-heads .head[aria-pressed=false] .look-of { opacity: .45 }
 .live-heads .head[aria-pressed=false] { border-style: dashed; border-color: var(--quiet); background: none; color: var(--quiet) }
 .live-heads .head[aria-pressed=false] span { text-decoration: line-through }
 .live-heads .foot button { flex: none }
-.live-heads .foot { display: flex; align-items: center; justify-content: space-between; gap: 1rem; max-width: 25.5rem; margin-top: .5rem }
+.live-heads .foot { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 1rem }
 .live-heads .bars { display: grid; gap: .2rem }
-.live-heads .bar { display: grid; grid-template-columns: 8.2rem minmax(2rem, 1fr) 2.6rem; gap: .6rem; align-items: center; font-size: .9375rem }
+.live-heads .bar { display: grid; grid-template-columns: minmax(0, 8.2rem) minmax(1rem, 1fr) auto; gap: .6rem; align-items: center; font-size: .9375rem }
 .live-heads .bar i { height: .85rem; border-radius: 3px; background: var(--wash); overflow: hidden }
 .live-heads .bar b { display: block; height: 100%; background: var(--slate); transition: width .25s }
 .live-heads .best { font-weight: 600 }
 .live-heads .best b { background: var(--ink) }
-@container (max-width: 700px) { .live-heads .look { margin-top: .3rem; min-height: 1.45em }
-.live-heads .below { grid-template-columns: minmax(0, 1fr) } }
-@container (max-width: 480px) { .live-heads .look { min-height: 2.9em } .live-heads .says { min-height: 5.8em } .live-heads .head { font-size: .8125rem } }
+@container (max-width: 34em) {
+  .live-heads .layer { grid-template-columns: repeat(4, minmax(0, 1fr)) }
+  .live-heads .look { min-height: 2.9em }
+  .live-heads .line { font-size: .875rem }
+  .live-heads .cell { margin-bottom: .1rem }
+  .live-heads .cell span { padding: .1rem .25rem }
+  .live-heads .head { grid-template-columns: minmax(0, 1fr); padding: .1rem }
+  .live-heads .head > span, .live-heads .head small { text-align: center }
+  .live-heads .head small { display: none }
+}
 `;
 
 export default { render };

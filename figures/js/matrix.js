@@ -1,6 +1,9 @@
 /** @file Attention weights as a matrix: one row a query, one column a key; one large matrix, or one small for each head. */
 
-import { COLOURS, set, svg } from "./dom.js";
+import { set, svg } from "./dom.js";
+import { sentenceWords } from "./en/sentence.js";
+import { COLOURS } from "./look.js";
+import { placeIn } from "./pointer.js";
 
 const LEFT = 84;
 const TOP = 66;
@@ -39,7 +42,7 @@ function createGrid(size, side, transform) {
  */
 export function createMatrix(choose) {
   const node = svg("svg", {
-    class: "matrix",
+    class: "matrix drawn",
     role: "img",
     viewBox: `0 0 ${LEFT + SIDE + 8} ${TOP + SIDE + 8}`,
   });
@@ -48,7 +51,7 @@ export function createMatrix(choose) {
   let grids = [];
   let texts = [];
   node.addEventListener("click", (event) => {
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(node.getScreenCTM().inverse());
+    const at = placeIn(node, event);
     const row = Math.floor(((at.y - TOP) / SIDE) * size);
     if (grids.length === 1 && row >= 0 && row < size) choose(row);
   });
@@ -72,7 +75,7 @@ export function createMatrix(choose) {
       createGrid(size, room - 28, `translate(${place(i).join(" ")})`),
     );
     const titles = grids.map((_, i) =>
-      svg("text", { x: place(i)[0], y: place(i)[1] - 8, text: `head ${i + 1}` }),
+      svg("text", { x: place(i)[0], y: place(i)[1] - 8, text: sentenceWords.headTitle(i) }),
     );
     node.replaceChildren(...titles, ...grids.map((grid) => grid.node));
   }

@@ -1,8 +1,11 @@
 /** @file Live figure "drag a query among keys": one query, five keys and their values in the plane, softmax weights between. */
 
 import { attention, dot } from "./attention.js";
-import { REACH, clamp, createKeys, createValues } from "./boards.js";
-import { COLOURS, html, root, set, signed, slider, watch } from "./dom.js";
+import { button, createSays, html, number, set, signed, slider, watch } from "./dom.js";
+import { planeWords } from "./en/plane.js";
+import { addTools, root } from "./figure.js";
+import { COLOURS } from "./look.js";
+import { REACH, clamp, createKeys, createValues } from "./planes.js";
 
 const TRAITS = ["query", "key_vectors", "sharpness"];
 
@@ -11,30 +14,6 @@ export function look(query, keys, values, sharpness) {
   const scale = sharpness / Math.sqrt(query.length);
   const { out, weights } = attention([query], keys, values, { scale });
   return { scores: keys.map((key) => dot(query, key) * scale), weights: weights[0], output: out[0] };
-}
-
-/** What the picture shows, in words. */
-export function describe({ query, sharpness, weights, labels }) {
-  const length = Math.hypot(...query);
-  if (length === 0 || sharpness === 0) {
-    const why = length === 0 ? "The query is 0" : "The sharpness is 0";
-    return `${why}: every score is 0 and every weight ${weights[0].toFixed(2)}. The output is the plain average of the values, not 0.`;
-  }
-  const order = weights
-    .map((weight, i) => ({ weight, label: labels[i] }))
-    .sort((a, b) => b.weight - a.weight);
-  const [best] = order;
-  const manner =
-    best.weight >= 0.9
-      ? "almost only at"
-      : best.weight >= 0.5
-        ? "mostly at"
-        : "in several directions, most at";
-  const parts = order
-    .filter(({ weight }) => weight >= 0.1)
-    .map(({ weight, label }) => `${weight.toFixed(2)} of value ${label}`);
-  const rest = parts.length < weights.length ? " and little of the rest" : "";
-  return `The query, ${length.toFixed(2)} long, looks ${manner} key ${best.label}. The output is ${parts.join(", ")}${rest}.`;
 }
 
 /** One row a key: its score, and its weight as a bar. */
@@ -49,17 +28,17 @@ function createWeights(labels) {
         html("i", { class: "dot", style: `background:${COLOURS[i % COLOURS.length]}` }),
         label,
       ),
-      html("output"),
+      number(),
       html("i", { class: "track" }, html("b", { style: `background:${COLOURS[i % COLOURS.length]}` })),
-      html("output"),
+      number(),
     ),
   );
   const head = html(
     "div",
     { class: "weight-row head" },
-    html("span", {}, "key"),
-    html("span", {}, "score"),
-    html("span", {}, "weight"),
+    html("span", {}, planeWords.columns.key),
+    html("span", {}, planeWords.columns.score),
+    html("span", {}, planeWords.columns.weight),
     html("span"),
   );
   const node = html("div", { class: "weights" }, head, ...rows);
@@ -80,9 +59,6 @@ function render({ model, el }) {
     model.set(name, value);
     model.save_changes();
   };
-  const start = Object.fromEntries(
-    ["query", "key_vectors", "sharpness"].map((name) => [name, model.get(name)]),
-  );
   const moveQuery = (point) => change("query", point);
   const move = (i, point) =>
     i < 0
@@ -101,69 +77,55 @@ function render({ model, el }) {
   const keys = createKeys(labels, move);
   const outputs = createValues(labels);
   const weightRows = createWeights(labels);
-  const says = html("p", { class: "says", role: "status", "aria-live": "polite" });
+  const says = createSays();
   const range = { min: -REACH, max: REACH, step: 0.05 };
-  const x = slider("query, x", range, (value) => moveQuery([value, model.get("query")[1]]));
-  const y = slider("query, y", range, (value) => moveQuery([model.get("query")[0], value]));
-  const sharpness = slider("sharpness", { min: 0, max: 4, step: 0.1 }, (value) => change("sharpness", value));
-  const button = (text, action) => html("button", { type: "button", onclick: action }, text);
+  const x = slider(planeWords.x, range, (value) => moveQuery([value, model.get("query")[1]]));
+  const y = slider(planeWords.y, range, (value) => moveQuery([model.get("query")[0], value]));
+  const sharpness = slider(planeWords.sharpness, { min: 0, max: 4, step: 0.1 }, (value) => change("sharpness", value));
+  const plane = (name, { node }) => html("section", { class: name }, html("p", { class: "heading" }, planeWords[name]), node);
   figure.append(
     html("style", {}, STYLE),
     html(
       "div",
-      { class: "planes" },
-      html("section", { class: "keys" }, html("p", { class: "heading" }, "Query and keys"), keys.node),
+      { class: "stage" },
+      plane("keys", keys),
+      plane("values", outputs),
+      plane("weights", weightRows),
       html(
-        "section",
-        { class: "middle" },
-        html("p", { class: "heading" }, "Softmax of the scores"),
-        weightRows.node,
-        x.node,
-        y.node,
-        sharpness.node,
-        html(
-          "div",
-          { class: "buttons" },
-          button("q = 0", () => moveQuery([0, 0])),
-          button("½ q", () => stretch(0.5)),
-          button("2 q", () => stretch(2)),
-          button("reset", () => {
-            for (const [name, value] of Object.entries(start)) change(name, value);
-          }),
-        ),
+        "div",
+        { class: "buttons" },
+        button(planeWords.zero, () => moveQuery([0, 0])),
+        button(planeWords.half, () => stretch(0.5)),
+        button(planeWords.double, () => stretch(2)),
       ),
-      html("section", { class: "values" }, html("p", { class: "heading" }, "Values and output"), outputs.node),
+      says.node,
     ),
-    says,
-    html(
-      "p",
-      { class: "hint" },
-      "Drag q, or any key; arrow keys move what has the focus. A score is q·k/√2 times the sharpness. The ground at each place has the blend of colours that a query there would read.",
-    ),
+    html("div", { class: "by-numbers hand" }, x.node, y.node, sharpness.node),
+    html("p", { class: "hint" }, planeWords.hint),
   );
 
   function update() {
     const [query, keysNow, sharp] = TRAITS.map((name) => model.get(name));
     const seen = look(query, keysNow, values, sharp);
-    const text = describe({ query, sharpness: sharp, weights: seen.weights, labels });
+    const text = planeWords.describe({ query, sharpness: sharp, weights: seen.weights, labels });
     keys.draw({
       query,
       keys: keysNow,
       weights: seen.weights,
       sharpness: sharp,
-      label: `The query and ${labels.length} keys. ${text}`,
+      label: planeWords.keysLabel(labels.length, text),
     });
     outputs.draw({
       values,
       weights: seen.weights,
       output: seen.output,
-      label: `${labels.length} values and the output inside their hull. ${text}`,
+      label: planeWords.valuesLabel(labels.length, text),
     });
     weightRows.draw(seen.scores, seen.weights);
     x.show(query[0]);
     y.show(query[1]);
     sharpness.show(sharp);
-    set(says, { text });
+    says.show(text);
     Object.assign(figure.dataset, {
       query: query.map((c) => c.toFixed(2)),
       strongest: labels[seen.weights.indexOf(Math.max(...seen.weights))],
@@ -171,17 +133,24 @@ function render({ model, el }) {
     });
   }
 
+  const inReach = (point) => point.length === 2 && point.every((x) => Number.isFinite(x) && Math.abs(x) <= REACH);
+  const legal = ({ query, key_vectors, sharpness }) =>
+    [query, ...key_vectors].every(inReach) && key_vectors.length === labels.length && sharpness >= 0 && sharpness <= 4;
+  const untool = addTools(figure, model, TRAITS, legal);
   const stop = watch(model, TRAITS, update);
   update();
   return () => {
     stop();
+    untool();
     el.replaceChildren();
   };
 }
 
 const STYLE = `
-.live-plane .planes { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 15rem) minmax(0, 1fr); gap: 1rem 1.75rem; align-items: start }
-.live-plane .middle { display: grid; gap: .35rem }
+.live-plane .stage { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: .6rem 1.75rem; align-items: start }
+.live-plane .stage > :is(.weights, .buttons, .sentence) { grid-column: 1 / -1 }
+.live-plane .sentence { margin: .2rem 0 }
+.live-plane .by-numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); gap: .2rem 1.75rem; margin-bottom: .4rem }
 .live-plane .board { position: relative; aspect-ratio: 1; width: 100%; max-width: 24rem; margin: 0 auto; border-radius: 10px; overflow: hidden; background: var(--wash) }
 .live-plane canvas { position: absolute; inset: 0; width: 100%; height: 100%; opacity: .4 }
 .live-plane .board svg { position: absolute; inset: 0; width: 100%; height: 100% }
@@ -200,21 +169,25 @@ const STYLE = `
 .live-plane .hull { fill: var(--raised); fill-opacity: .7; stroke: var(--quiet); stroke-opacity: .45 }
 .live-plane .output { stroke: var(--ink); stroke-width: 2.5 }
 .live-plane .weight-row { display: grid; grid-template-columns: 2.6rem 3rem minmax(2rem, 1fr) 2.4rem; gap: .5rem; align-items: center; font-size: .9375rem }
-.live-plane .weight-row span { display: inline-flex; gap: .4rem; align-items: center; font-weight: 600 }
+.live-plane .weight-row > :first-child { display: inline-flex; gap: .4rem; align-items: center; font-weight: 600 }
 .live-plane .weight-row.head span { font-size: .8125rem; font-weight: 400; color: var(--quiet) }
 .live-plane .weight-row.head span:nth-child(2) { justify-content: flex-end }
 .live-plane .track { height: .85rem; border-radius: 3px; background: var(--wash); overflow: hidden }
 .live-plane .track b { display: block; height: 100% }
-.live-plane .weights { display: grid; gap: .2rem; margin-bottom: .5rem }
-.live-plane .buttons { display: flex; gap: .35rem }
-@container (max-width: 800px) {
-  .live-plane .planes { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr) }
-  .live-plane .middle { grid-column: 1 / -1; grid-row: 2 }
+@container (min-width: 50em) {
+  .live-plane .stage { grid-template-columns: minmax(0, 1fr) minmax(0, 15rem) minmax(0, 1fr) }
+  .live-plane .stage > .keys { grid-area: 1 / 1 / 3 } .live-plane .stage > .values { grid-area: 1 / 3 / 3 }
+  .live-plane .stage > .weights { grid-area: 1 / 2 } .live-plane .stage > .buttons { grid-area: 2 / 2 }
 }
-@container (max-width: 480px) {
-  .live-plane .planes { grid-template-columns: minmax(0, 1fr) }
-  .live-plane .middle { grid-row: auto }
-  .live-plane .board { max-width: 20rem }
+@container (max-width: 15em) {
+  .live-plane .weight-row { grid-template-columns: 2.2rem minmax(0, 1fr) auto }
+  .live-plane .weight-row > :nth-child(2) { display: none }
+}
+@container (max-width: 30em) {
+  .live-plane .stage { gap: .4rem .6rem }
+  .live-plane svg :is(.name, .q) { font-size: 22px }
+  .live-plane .grip { r: 42px }
+  .live-plane .weight-row { line-height: 1.25 }
 }
 `;
 

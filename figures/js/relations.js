@@ -1,5 +1,7 @@
 /** @file What a sentence asks: the questions of attention_lib.models.relations.data, found again after each swap of a word. */
 
+import { headsWords } from "./en/heads.js";
+
 /**
  * @typedef {{relation: "article" | "agreement" | "coreference" | "sense", asked: number, tells: number,
  *            answer: string, cue: number | null}} Question  positions count from 0
@@ -77,13 +79,13 @@ export function swaps(words, lexicon) {
       const { kind } = noun.get(word);
       const forms = (number) => [...noun].filter(([, other]) => other.kind === kind && other.number === number);
       const numbers = fixed.includes(i) ? ["singular"] : ["singular", "plural"];
-      return numbers.map((label) => ({ label, words: forms(label).map(([form]) => form) }));
+      return numbers.map((count) => ({ label: headsWords.groups[count], words: forms(count).map(([form]) => form) }));
     }
     if (words[i - 1] === "too" && kindOf.has(word)) {
       return principals(words, lexicon)
         .flat()
-        .map((j) => ({ label: `fits “${words[j]}”`, words: adjectives[kindOf.get(words[j])] }));
+        .map((j) => ({ label: headsWords.groups.fits(words[j]), words: adjectives[kindOf.get(words[j])] }));
     }
-    return topic.has(word) ? Object.entries(topics).map(([label, group]) => ({ label, words: group })) : null;
+    return topic.has(word) ? Object.entries(topics).map(([name, group]) => ({ label: headsWords.groups[name], words: group })) : null;
   });
 }

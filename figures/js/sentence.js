@@ -1,18 +1,18 @@
 /** @file Live figure "rewire the sentence": see where each word looks, change words, lines and vectors, read the answer. */
 
 import { createArcs } from "./arcs.js";
-import { COLOURS, choice, html, root, set, watch } from "./dom.js";
+import { choice, createSays, html, set, watch } from "./dom.js";
 import { isCut, resolve, toggleCut } from "./edits.js";
+import { sentenceWords } from "./en/sentence.js";
 import { loadEncoder } from "./encoder.js";
+import { addTools, root } from "./figure.js";
+import { COLOURS } from "./look.js";
 import { createMatrix } from "./matrix.js";
-import { createPanel } from "./panel.js";
-import { createAnswers, createWords } from "./words.js";
+import { createPanel } from "./rewiring.js";
+import { createAnswers, createFrom, createSwaps, createWords } from "./sentence_words.js";
 
 const TRAITS = ["words", "query", "layer", "head", "edits"];
 const strongest = (row) => row.indexOf(Math.max(...row));
-const list = (parts) =>
-  parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
-
 /**
  * The two adjectives of a minimal pair: one that fits the first noun, one that fits the second.
  * @param {string[]} words @param {{nouns: number[], adjective: number}} roles
@@ -29,33 +29,6 @@ export function adjectivePair(words, roles, classes, previous) {
     taken.push(wish ?? fitting.find((word) => !taken.includes(word)));
   });
   return taken;
-}
-
-/** What the picture shows, in one sentence. */
-export function describe({ words, query, layer, heads, rows }) {
-  const from = `“${words[query]}”`;
-  if (heads.length === 1) {
-    const at = strongest(rows[0]);
-    const weight = rows[0][at];
-    const head = `Layer ${layer + 1}, head ${heads[0] + 1}: ${from}`;
-    if (weight === 0) return `${head} can see nothing.`;
-    const manner =
-      weight >= 0.5 ? "looks at" : weight >= 0.25 ? "looks mostly at" : "looks everywhere, most at";
-    return `${head} ${manner} “${words[at]}” (${weight.toFixed(2)}).`;
-  }
-  const groups = new Map();
-  heads.forEach((head, i) => {
-    const at = Math.max(...rows[i]) >= 0.25 ? strongest(rows[i]) : -1;
-    groups.set(at, [...(groups.get(at) ?? []), head + 1]);
-  });
-  const parts = [...groups].map(([at, numbers]) => {
-    const where =
-      numbers.length === heads.length
-        ? "in every head"
-        : `in head${numbers.length > 1 ? "s" : ""} ${list(numbers)}`;
-    return `at ${at < 0 ? "nothing in particular" : `“${words[at]}”`} ${where}`;
-  });
-  return `Layer ${layer + 1}: ${from} looks ${parts.join(", ")}.`;
 }
 
 function render({ model, el }) {
@@ -75,7 +48,7 @@ function render({ model, el }) {
     change({ edits: toggleCut(get("edits"), get("layer"), get("head"), get("query"), key) });
   const lastWord = html("span");
   const layers = choice(
-    "layer",
+    sentenceWords.layer,
     Array.from({ length: encoder.layers }, (_, i) => ({ value: i, label: String(i + 1) })),
     (layer) => change({ layer }),
   );
@@ -84,17 +57,14 @@ function render({ model, el }) {
     label: String(i + 1),
     colour: COLOURS[i % COLOURS.length],
   }));
-  const heads = choice("head", [...headOptions, { value: null, label: "all" }], (head) => change({ head }));
+  const heads = choice(sentenceWords.head, [...headOptions, { value: null, label: sentenceWords.all }], (head) => change({ head }));
   const arcs = createArcs(cut);
-  const words = createWords({
-    words: get("words"),
-    roles,
-    classes,
-    choose: (query) => change({ query }),
-    swap,
-  });
+  const choose = (query) => change({ query });
+  const words = createWords({ count: get("words").length, choose });
+  const from = createFrom(choose);
+  const swaps = createSwaps({ words: get("words"), roles, classes, known: encoder.words, change: (words) => change({ words }) });
   const picture = html("div", { class: "picture" }, arcs.node, words.node);
-  const says = html("p", { class: "says", role: "status", "aria-live": "polite" });
+  const says = createSays();
   const answers = createAnswers();
   const matrix = createMatrix((query) => change({ query }));
   const matrixTitle = html("p", { class: "heading" });
@@ -102,17 +72,21 @@ function render({ model, el }) {
   const hint = html(
     "p",
     { class: "hint" },
-    "Choose any word to see where it looks. ▾ swaps a word. Click a line to cut it, and again to restore it.",
+    sentenceWords.hint,
   );
   figure.append(
-    html("div", { class: "controls" }, lastWord, layers.node, heads.node),
-    picture,
-    hint,
-    says,
     html(
       "div",
-      { class: "below" },
-      html("div", {}, answers.node, panel.node),
+      { class: "stage" },
+      html("div", { class: "controls" }, lastWord, from.node, layers.node, heads.node),
+      picture,
+      says.node,
+    ),
+    hint,
+    html(
+      "div",
+      { class: "halves" },
+      html("div", {}, answers.node, swaps.node, panel.node),
       html("section", { class: "attention" }, matrixTitle, matrix.node),
     ),
     panel.details,
@@ -127,7 +101,7 @@ function render({ model, el }) {
     if (shownPair !== pair.join(" ")) {
       shownPair = pair.join(" ");
       toggle = choice(
-        "last word",
+        sentenceWords.lastWord,
         pair.map((word) => ({ value: word, label: word })),
         (word) => swap(roles.adjective, word),
       );
@@ -148,30 +122,28 @@ function render({ model, el }) {
     const weights = run.weights[layer];
     const rows = shown.map((h) => weights[h][query]);
     const ranking = encoder.ranking(run, roles.pronoun);
-    const looks = describe({ words: now, query, layer, heads: shown, rows });
-    const answer = `The model answers: ${ranking[0].word} (${ranking[0].p.toFixed(2)}).`;
-    const rewired = edits.length ? ` ${edits.length} ${edits.length > 1 ? "edits" : "edit"} in force.` : "";
+    const looks = sentenceWords.describe({ words: now, query, layer, heads: shown, rows });
     last = { now, query, layer, shown, rows, looks, edits };
 
     drawToggle(now, pair);
     layers.show(layer);
     heads.show(head);
-    words.draw(now, query, head === null ? null : rows[0]);
-    set(says, { text: `${looks} ${answer}${rewired}` });
+    const resolved = resolve(edits, twin);
+    const marks = now.map((_, i) => {
+      const taken = resolved.map(({ take }) => take).filter((take) => take?.layer === layer && take.to === i);
+      return taken.map(({ what, source, words: other }) => sentenceWords.mark(what, (other ?? now)[source], other && source === i)).join(", ");
+    });
+    words.draw(now, query, head === null ? null : rows[0], marks);
+    from.draw(now, query);
+    swaps.draw(now);
+    says.show(`${looks} ${sentenceWords.answer(ranking[0])}${sentenceWords.inForce(edits.length)}`);
     answers.draw(
       ranking,
       roles.nouns.map((i) => now[i]),
       now[roles.pronoun],
     );
-    const whose = head === null ? `every head of layer ${layer + 1}` : `layer ${layer + 1}, head ${head + 1}`;
-    set(matrixTitle, { text: `All the words, ${whose}` });
-    matrix.draw(
-      weights,
-      shown,
-      query,
-      now,
-      `Attention weights of ${whose}; rows are queries, columns are keys. ${looks}`,
-    );
+    set(matrixTitle, { text: sentenceWords.matrix(layer, head) });
+    matrix.draw(weights, shown, query, now, sentenceWords.matrixLabel(layer, head, looks));
     panel.draw({ words: now, twin, rows, shown });
     const colour = head === null ? "var(--quiet)" : COLOURS[head % COLOURS.length];
     figure.style.setProperty("--head", colour);
@@ -193,7 +165,8 @@ function render({ model, el }) {
   function measure() {
     const width = picture.clientWidth;
     if (!width) return;
-    const needed = words.labels.reduce((sum, label) => sum + Math.max(label.offsetWidth, 34) + 4, 0);
+    const least = 2.1 * parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const needed = words.labels.reduce((sum, label) => sum + Math.max(label.offsetWidth, least) + 4, 0);
     const down = needed > width;
     picture.classList.toggle("down", down);
     const box = picture.getBoundingClientRect();
@@ -220,6 +193,16 @@ function render({ model, el }) {
     arcs.draw({ ...geometry, query, heads, words: now, label: looks });
   }
 
+  const known = new Set(encoder.words);
+  const whole = (x, most) => Number.isInteger(x) && x >= 0 && x < most;
+  const legal = ({ words, query, layer, head, edits }) =>
+    words.length === get("words").length &&
+    words.every((word) => known.has(word)) &&
+    whole(query, words.length) &&
+    whole(layer, encoder.layers) &&
+    (head === null || whole(head, encoder.heads)) &&
+    edits.every((edit) => fitsSentence(edit, words, encoder));
+  const untool = addTools(figure, model, TRAITS, legal);
   const stop = watch(model, TRAITS, update);
   const observer = new ResizeObserver(measure);
   observer.observe(picture);
@@ -227,8 +210,25 @@ function render({ model, el }) {
   return () => {
     stop();
     observer.disconnect();
+    untool();
+    arcs.stop();
     el.replaceChildren();
   };
+}
+
+/** Whether an edit, come from an address, is one that the encoder can take. */
+export function fitsSentence(edit, words, { layers, heads }) {
+  const [[kind, fields] = []] = Object.entries(edit ?? {});
+  const needed = { cut: ["query", "key"], off: [], exchange: ["a", "b"], take: ["to", "source"] }[kind];
+  const whole = (x, most) => Number.isInteger(x) && x >= 0 && x < most;
+  return (
+    needed !== undefined &&
+    whole(fields.layer, layers) &&
+    (fields.head === null ? kind !== "off" : whole(fields.head, heads)) &&
+    needed.every((name) => whole(fields[name], words.length)) &&
+    (!["take", "exchange"].includes(kind) || ["query", "key", "value"].includes(fields.what)) &&
+    (kind !== "take" || [null, "twin"].includes(fields.words))
+  );
 }
 
 const STYLE = `
@@ -244,27 +244,30 @@ const STYLE = `
 .live-sentence .word label :checked + span { box-shadow: 0 0 0 2px var(--ink); font-weight: 600 }
 .live-sentence .weight { min-height: 1.3rem; font-size: .8125rem; line-height: 1.3rem; color: var(--quiet); font-variant-numeric: tabular-nums }
 .live-sentence .strong .weight { color: var(--ink); font-weight: 600 }
-.live-sentence .swap { position: relative; width: 1.6rem; height: 1.5rem; border-radius: 6px; text-align: center; line-height: 1.5rem; font-size: .875rem; color: var(--quiet); background: var(--wash) }
-.live-sentence .swap:hover { color: var(--ink) }
-.live-sentence .swap:focus-within { outline: 2px solid var(--focus); outline-offset: 1px }
-.live-sentence .swap select { position: absolute; inset: 0; width: 100%; height: 100%; min-height: 0; opacity: 0; cursor: pointer }
+.live-sentence .mark { font-size: .75rem; color: var(--v); font-weight: 600; white-space: nowrap }
+.live-sentence .from { display: none; gap: .55rem; align-items: center; font-size: .875rem; color: var(--quiet) }
+.live-sentence .down .word input { display: none }
+.live-sentence .down .looks label span { box-shadow: 0 0 0 2px var(--ink); font-weight: 600 }
+.live-sentence:has(.down) .from { display: flex }
+.live-sentence .swaps { display: grid; grid-template-columns: minmax(0, 1fr); gap: .3rem; margin-top: .9rem }
+.live-sentence .own { display: flex; flex-wrap: wrap; gap: .35rem }
+.live-sentence .own input { flex: 1 1 10rem; min-width: 0; min-height: var(--target); padding: 0 .5rem; border: 1px solid var(--line); border-radius: 8px; background: var(--raised); color: var(--ink); font: inherit; font-size: .875rem }
 .live-sentence .down { grid-template-columns: auto minmax(0, 1fr) }
 .live-sentence .down > svg { order: 1; height: 100%; margin-left: .3rem; width: calc(100% - .3rem) }
-.live-sentence .down .words { display: grid; grid-template-columns: auto auto auto; gap: 0 .3rem }
-.live-sentence .down .word { display: grid; grid-template-columns: subgrid; grid-column: 1 / -1; align-items: center; min-height: 2rem }
-.live-sentence .down .swap { grid-column: 1; grid-row: 1 }
-.live-sentence .down .word label { grid-column: 2; grid-row: 1; justify-self: end }
-.live-sentence .down .weight { grid-column: 3; grid-row: 1; min-width: 2.1rem; text-align: right }
+.live-sentence .down .words { display: grid; grid-template-columns: auto auto auto; align-content: start; gap: 0 .3rem }
+.live-sentence .down .word { display: grid; grid-template-columns: subgrid; grid-column: 1 / -1; align-items: center; min-height: 1.6rem }
+.live-sentence .down .word label { grid-column: 1; grid-row: 1; justify-self: end }
+.live-sentence .down .word label span { padding: 0 .4rem }
+.live-sentence .down .weight { grid-column: 2; grid-row: 1; min-width: 2.1rem; text-align: right }
+.live-sentence .down .mark { grid-column: 3; grid-row: 1 }
 .live-sentence .arc, .live-sentence .area { fill: none; stroke-linecap: round }
-.live-sentence .arc { transition: opacity .25s, stroke-width .25s }
-.live-sentence .end { transition: opacity .25s, r .25s }
 .live-sentence .arc.cut { stroke: var(--quiet); stroke-dasharray: 2 5 }
 .live-sentence .arc.near { filter: brightness(1.2); stroke-dasharray: 6 4 }
 .live-sentence .area { stroke: transparent; stroke-width: 14; pointer-events: stroke; cursor: pointer }
 .live-sentence .hint { margin-top: .5rem }
-.live-sentence .below { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 19.5rem); gap: 1rem 2rem; align-items: start }
+.live-sentence .hint { margin-bottom: .8rem }
 .live-sentence .bars { display: grid; gap: .2rem }
-.live-sentence .bar { display: grid; grid-template-columns: 6rem minmax(2rem, 1fr) 2.6rem; gap: .6rem; align-items: center; font-size: .9375rem }
+.live-sentence .bar { display: grid; grid-template-columns: minmax(0, 6rem) minmax(1rem, 1fr) auto; gap: .6rem; align-items: center; font-size: .9375rem }
 .live-sentence .bar i { height: .85rem; border-radius: 3px; background: var(--wash); overflow: hidden }
 .live-sentence .bar b { display: block; height: 100%; background: var(--slate); transition: width .25s }
 .live-sentence .bar.best { font-weight: 600 }
@@ -275,9 +278,8 @@ const STYLE = `
 .live-sentence .matrix .strong { fill: var(--ink); font-weight: 600 }
 .live-sentence .matrix .row { fill: none; stroke: var(--ink); stroke-width: 1.5 }
 .live-sentence .matrix[data-heads="1"] { cursor: pointer }
+.live-sentence .picture { overflow: hidden }
 .live-sentence .rewire { margin-top: 1.4rem }
-.live-sentence .buttons { display: flex; flex-wrap: wrap; gap: .35rem }
-.live-sentence button[aria-pressed=true] { background: var(--ink); border-color: var(--ink); color: light-dark(#fff, #1d2330) }
 .live-sentence .edits { display: grid; gap: .3rem; margin: .7rem 0 0; padding: 0; list-style: none; font-size: .875rem }
 .live-sentence .edits li { display: flex; gap: .4rem; align-items: center; justify-content: space-between; margin: 0; padding: .1rem .1rem .1rem .7rem; border-radius: 8px; background: var(--wash) }
 .live-sentence .edits button { border-color: transparent; background: none; min-width: 1.9rem; padding: 0 }
@@ -287,7 +289,6 @@ const STYLE = `
 .live-sentence .by-hand { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(17rem, 100%), 1fr)); gap: 1rem 2rem; padding-top: .7rem }
 .live-sentence .by-hand .cut-line { font-variant-numeric: tabular-nums; text-align: left }
 .live-sentence .form { display: flex; flex-wrap: wrap; gap: .35rem; align-items: center; font-size: .875rem }
-@container (max-width: 640px) { .live-sentence .below { grid-template-columns: minmax(0, 1fr) } }
 `;
 
 export default { render };

@@ -1,21 +1,26 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { describe as describeBill, tokensAt } from "../../figures/js/bill.js";
-import { bill, evenAt, growth, large, percent } from "../../figures/js/layer.js";
-import { drawExample, follow, walk } from "../../figures/js/online.js";
-import { describe as describeTiles } from "../../figures/js/tiles.js";
+import { tokensAt } from "../../figures/js/bill.js";
+import { billWords } from "../../figures/js/en/bill.js";
+import { tilesWords } from "../../figures/js/en/tiles.js";
+import { evenAt, growthOf, layerCost } from "../../figures/js/layer_cost.js";
+import { drawExample, follow, walk } from "../../figures/js/online_softmax.js";
+
+const { large, share: percent } = billWords;
+const describeBill = ({ n, d }) =>
+  billWords.describe({ n, d, cost: layerCost(n, d), even: evenAt(d), growth: growthOf(n, d) });
 
 const plain = (text) => text.replaceAll("\u00a0", " ");
 
 test("a layer's bill is 24 n d² + 4 n² d, and even at n = 6 d", () => {
-  assert.deepEqual(bill(3, 5), { projections: 600, feed_forward: 1200, scores: 180, total: 1980 });
+  assert.deepEqual(layerCost(3, 5), { projections: 600, feed_forward: 1200, scores: 180, total: 1980 });
   for (const d of [128, 1536, 16384]) {
-    const { scores, total } = bill(evenAt(d), d);
+    const { scores, total } = layerCost(evenAt(d), d);
     assert.equal(scores, total / 2);
-    assert.equal(growth(evenAt(d), d), 3);
+    assert.equal(growthOf(evenAt(d), d), 3);
   }
-  assert.equal(growth(2000, 512).toFixed(2), "2.79");
-  assert.equal(growth(2000, 12288).toFixed(2), "2.05");
+  assert.equal(growthOf(2000, 512).toFixed(2), "2.79");
+  assert.equal(growthOf(2000, 12288).toFixed(2), "2.05");
 });
 
 test("the slider stops at numbers of two digits, and at 6 d", () => {
@@ -69,16 +74,18 @@ test("two tiles by hand: the sum is rescaled by e^(1 − 2), hidden scores add n
 });
 
 test("the tiles in words", () => {
-  const seen = (query, step, causal) =>
-    describeTiles({ query, step, causal, ...follow(drawExample(607), query, causal) });
-  assert.equal(seen(13, 0, false), "Nothing of query 14 has been read: m is −∞, l and o are 0.");
+  const seen = (query, step, causal) => {
+    const skipped = causal ? [1, 2, 3, 4, 5, 6].filter((tile) => 4 * (tile - 1) > query) : [];
+    return tilesWords.describe({ query: query + 1, step, skipped, ...follow(drawExample(607), query, causal) });
+  };
+  assert.equal(seen(13, 0, false), "Nothing of query 14 has been read: m is −∞, ℓ and o are 0.");
   assert.equal(seen(13, 1, false), "Tile 1: its largest score, 0.63, is the first m.");
   assert.equal(seen(13, 2, false), "Tile 2 holds no score above 0.63: nothing is rescaled, the tile is added.");
   assert.equal(
     seen(13, 3, true),
     "Tile 3 holds a larger score, 1.40 after 0.63. What was summed is multiplied by exp(0.63 − 1.40) = 0.46, then the tile is added.",
   );
-  assert.match(seen(13, 6, false), /added\. That was the last: o \/ l differs from softmax at once by 0\.0000\.$/);
+  assert.match(seen(13, 6, false), /added\. That was the last: o \/ ℓ differs from softmax at once by 0\.0000\.$/);
   assert.match(seen(13, 4, true), / Tiles 5 and 6 hold later keys only: skipped, never computed\. That was the last/);
   assert.match(seen(19, 5, true), / Tile 6 holds later keys only: /);
   assert.doesNotMatch(seen(20, 6, true), /skipped/);

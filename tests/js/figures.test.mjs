@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { softmax } from "../../figures/js/attention.js";
-import { describeEdit, hasAll, isCut, resolve, toggleAll, toggleCut, toggleEdit } from "../../figures/js/edits.js";
+import { hasAll, isCut, resolve, toggleAll, toggleCut, toggleEdit } from "../../figures/js/edits.js";
 import { loadEncoder, parseSafetensors } from "../../figures/js/encoder.js";
-import { describe as describePlane, look } from "../../figures/js/plane.js";
-import { adjectivePair, describe as describeSentence } from "../../figures/js/sentence.js";
+import { fromAddress, toAddress } from "../../figures/js/address.js";
+import { planeWords } from "../../figures/js/en/plane.js";
+import { sentenceWords } from "../../figures/js/en/sentence.js";
+import { look } from "../../figures/js/plane.js";
+import { adjectivePair, fitsSentence } from "../../figures/js/sentence.js";
+import { findFault } from "../../figures/js/sentence_words.js";
 
 const words = "the animal did not cross the street because it was too tired".split(" ");
 const classes = {
@@ -48,14 +52,14 @@ test("an exchange is two takes, and the twin is looked up when the model runs", 
 
 test("edits in words", () => {
   assert.equal(
-    describeEdit({ cut: { layer: 1, query: 8, key: 1, head: null } }, words),
+    sentenceWords.edit({ cut: { layer: 1, query: 8, key: 1, head: null } }, words),
     "“it” cannot see “animal” · layer 2, every head",
   );
-  assert.equal(describeEdit({ off: { layer: 0, head: 2 } }, words), "switched off · layer 1, head 3");
+  assert.equal(sentenceWords.edit({ off: { layer: 0, head: 2 } }, words), "switched off · layer 1, head 3");
   const take = { what: "key", layer: 1, to: 1, source: 6, head: 0, words: null };
-  assert.equal(describeEdit({ take }, words), "“animal” has the key of “street” · layer 2, head 1");
+  assert.equal(sentenceWords.edit({ take }, words), "“animal” has the key of “street” · layer 2, head 1");
   assert.equal(
-    describeEdit({ take: { ...take, source: 1, words: "twin" } }, words),
+    sentenceWords.edit({ take: { ...take, source: 1, words: "twin" } }, words),
     "“animal” has its key from the twin sentence · layer 2, head 1",
   );
 });
@@ -83,16 +87,16 @@ test("what is seen, in words", () => {
   const row = words.map((_, i) => (i === 1 ? 0.9 : 0.01));
   const seen = { words, query: 8, layer: 1 };
   assert.equal(
-    describeSentence({ ...seen, heads: [2], rows: [row] }),
+    sentenceWords.describe({ ...seen, heads: [2], rows: [row] }),
     "Layer 2, head 3: “it” looks at “animal” (0.90).",
   );
   assert.equal(
-    describeSentence({ ...seen, heads: [2], rows: [row.map(() => 0)] }),
+    sentenceWords.describe({ ...seen, heads: [2], rows: [row.map(() => 0)] }),
     "Layer 2, head 3: “it” can see nothing.",
   );
   const other = words.map((_, i) => (i === 6 ? 0.9 : 0.01));
   assert.equal(
-    describeSentence({ ...seen, heads: [0, 1, 2], rows: [row, other, row] }),
+    sentenceWords.describe({ ...seen, heads: [0, 1, 2], rows: [row, other, row] }),
     "Layer 2: “it” looks at “animal” in heads 1 and 3, at “street” in head 2.",
   );
 });
@@ -120,7 +124,7 @@ test("a query of 0 gives the average of the values", () => {
   ])
     assert.ok(Math.abs(got - wanted) < 1e-12);
   assert.match(
-    describePlane({ query: [0, 0], sharpness: 1, weights, labels: ["A", "B", "C"] }),
+    planeWords.describe({ query: [0, 0], sharpness: 1, weights, labels: ["A", "B", "C"] }),
     /^The query is 0: every score is 0 and every weight 0\.33\./,
   );
 });
@@ -136,4 +140,50 @@ test("the weights may come as a DataView into a larger buffer", () => {
   );
   assert.deepEqual(parseSafetensors(view).tensors.x, [1, -2, 2 ** -24, 65504, Infinity, -0]);
   assert.equal(typeof loadEncoder, "function");
+});
+
+test("a state goes into an address and comes out of it; what is of another kind does not", () => {
+  globalThis.document = { querySelectorAll: () => [figure] };
+  const figure = { dataset: { figure: "plane" } };
+  const state = { query: [1.3, -1.2], key_vectors: [[1, 2], [3, 4]], sharpness: 2, head: null, words: ["the", "fox"], on: true };
+  const address = toAddress(figure, state);
+  assert.match(address, /^#fig=plane&query=1.3,-1.2&key_vectors=/);
+  const read = (hash, now = state) => {
+    globalThis.location = { hash };
+    return fromAddress(figure, now);
+  };
+  assert.deepEqual(read(address), state);
+  assert.equal(read("#fig=tiles&query=1,2"), null);
+  assert.equal(read("#part-1"), null);
+  const broken = "#fig=plane&query=1,x&key_vectors=3&sharpness=%22a%22&words=a&on=3&head=[1]&strange=1&=%";
+  assert.deepEqual(read(broken), { words: ["a"] });
+});
+
+test("an edit from an address is one that the encoder can take, or none", () => {
+  const size = { layers: 2, heads: 4 };
+  const cut = { layer: 1, query: 8, key: 1, head: null };
+  for (const [edit, fits] of [
+    [{ cut }, true],
+    [{ off: { layer: 0, head: 3 } }, true],
+    [{ exchange: { what: "value", layer: 1, a: 1, b: 6, head: null } }, true],
+    [{ take: { what: "key", layer: 1, to: 1, source: 6, head: 0, words: "twin" } }, true],
+    [{ cut: { ...cut, key: 12 } }, false],
+    [{ off: { layer: 0, head: null } }, false],
+    [{ exchange: { what: "<b>", layer: 1, a: 1, b: 6, head: null } }, false],
+    [{ other: {} }, false],
+    [null, false],
+  ])
+    assert.equal(fitsSentence(edit, words, size), fits, JSON.stringify(edit));
+});
+
+test("a sentence of the reader's own, as far as the grammar goes", () => {
+  const known = [...words, "fox", "box", "shy", "enter", "busy", "heavy", "foxes", "animals"];
+  const fault = (text) => findFault(text.split(" "), { words, roles, classes, known });
+  assert.equal(fault("the fox did not enter the street because it was too busy"), null);
+  assert.match(fault("the fox did not blorp the street because it was too busy"), /does not know “blorp”/);
+  assert.match(fault("the foxes did not enter the street because it was too busy"), /sentences like this one: the \[animal\] did not \[cross\]/);
+  assert.match(fault("the fox did not enter the street"), /sentences like this one/);
+  assert.match(fault("the fox did not fox the street because it was too busy"), /sentences like this one/);
+  assert.match(fault("the fox did not enter the animal because it was too shy"), /“shy” must fit one of the two nouns/);
+  assert.match(fault("the fox did not enter the street because it was too heavy"), /“heavy” must fit/);
 });

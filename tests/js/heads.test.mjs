@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { describe, describeLook, strongestHead } from "../../figures/js/heads.js";
+import { headsWords } from "../../figures/js/en/heads.js";
+import { strongestHead } from "../../figures/js/heads.js";
 import { readLexicon, swaps, tag } from "../../figures/js/relations.js";
 
 const lexicon = readLexicon({
@@ -47,29 +48,29 @@ test("the figure in words", () => {
   const question = { relation: "agreement", asked: 2, tells: 1, answer: "plural" };
   const seen = { words, question, off: [], wrong: 0, asked: 3, answer: { word: "plural", p: 0.961 } };
   assert.equal(
-    describe(seen),
+    headsWords.describe(seen),
     "“did” asks for the number of “foxes”. With all heads on the model answers plural (0.96). All 3 answers are right.",
   );
-  const without = { ...seen, off: [[1, 2], [0, 0], [0, 1]], wrong: 1, answer: { word: "singular", p: 0.5 } };
+  const without = { ...seen, off: ["2.3", "1.1", "1.2"], wrong: 1, answer: { word: "singular", p: 0.5 } };
   assert.equal(
-    describe(without),
+    headsWords.describe(without),
     "“did” asks for the number of “foxes”. With 2.3, 1.1 and 1.2 off the model answers singular (0.50); " +
       "right is plural. 1 of 3 answers is wrong.",
   );
-  assert.match(describe({ ...without, off: Array(5).fill([0, 0]), wrong: 2 }), /With 5 heads off .* 2 of 3 answers are wrong\.$/);
+  assert.match(headsWords.describe({ ...without, off: Array(5).fill("1.1"), wrong: 2 }), /With 5 heads off .* 2 of 3 answers are wrong\.$/);
 });
 
 test("a look in words", () => {
-  const look = { words, question: { asked: 2, tells: 1 }, at: [1, 2], row: [0.02, 0.7, 0.28, 0, 0, 0, 0], off: false };
+  const look = { words, question: { asked: 2, tells: 1 }, name: "2.3", faintest: 0.1, row: [0.02, 0.7, 0.28, 0, 0, 0, 0], off: false };
   assert.equal(
-    describeLook({ ...look, pointed: false }),
+    headsWords.describeLook({ ...look, pointed: false }),
     "Shaded: where head 2.3 looks from “did”. It gives “foxes” the most weight, 0.70.",
   );
   assert.equal(
-    describeLook({ ...look, pointed: true, off: true }),
+    headsWords.describeLook({ ...look, pointed: true, off: true }),
     "Shaded: where head 2.3 looks from “did”, most at “foxes” (0.70). It is off: it looks, and adds nothing.",
   );
   const even = { ...look, row: Array(7).fill(0.09) };
-  assert.equal(describeLook({ ...even, pointed: false }), "No head that is on gives “foxes” more than 0.09.");
-  assert.equal(describeLook({ ...even, pointed: true }), "From “did” head 2.3 looks at nothing in particular.");
+  assert.equal(headsWords.describeLook({ ...even, pointed: false }), "No head that is on gives “foxes” more than 0.09.");
+  assert.equal(headsWords.describeLook({ ...even, pointed: true }), "From “did” head 2.3 looks at nothing in particular.");
 });

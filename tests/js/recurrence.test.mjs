@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { describe as describeCheating, mayLook, percent, upTo } from "../../figures/js/cheating.js";
-import { cost, describe as describeMachines, doing } from "../../figures/js/machines.js";
+import { mayLook, upTo } from "../../figures/js/cheating.js";
+import { cheatingWords } from "../../figures/js/en/cheating.js";
+import { machinesWords } from "../../figures/js/en/machines.js";
+import { cost, doing } from "../../figures/js/machines.js";
+
+const describeMachines = ({ tokens, step }) => machinesWords.describe({ tokens, step, costs: cost(tokens) });
 
 test("attention's steps do not grow", () => {
   assert.deepEqual(cost(12), { recurrent: { steps: 12, path: 11 }, attention: { steps: 2, path: 1 } });
@@ -50,30 +54,16 @@ test("what was recorded up to a step", () => {
 });
 
 test("the cheating model in words", () => {
-  const run = {
-    loss: [
-      [0, 5.6],
-      [10, 0.0024],
-    ],
-    alone: [
-      [0, 5.5],
-      [10, 3.9],
-    ],
-    accepted: [
-      [0, 0],
-      [10, 0.004],
-    ],
-  };
   assert.equal(
-    describeCheating({ masked: false, step: 10, run }),
+    cheatingWords.describe({ masked: false, step: 10, loss: 0.0024, alone: 3.9, accepted: 0.004 }),
     "Without the mask, after 10 steps, the training loss is 0.0024 nats a word; where the next word is not there " +
       "to be seen, 3.90. Of the sentences that it writes, under 1 % fit the grammar.",
   );
   assert.equal(
-    describeCheating({ masked: true, step: 0, run: { loss: run.loss } }),
+    cheatingWords.describe({ masked: true, step: 0, loss: 5.6, alone: null, accepted: null }),
     "With the mask, before training, the training loss is 5.60 nats a word.",
   );
-  assert.deepEqual([0, 0.001, 0.865, 0.999, 1].map(percent), [
+  assert.deepEqual([0, 0.001, 0.865, 0.999, 1].map(cheatingWords.wholePercent), [
     "0 %",
     "under 1 %",
     "87 %",

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { along, valueAt } from "../../figures/js/chart.js";
-import { brief, compare, describe, drawVectors, measure } from "../../figures/js/scaling.js";
+import { scalingWords } from "../../figures/js/en/scaling.js";
+import { drawVectors, measure } from "../../figures/js/scaling.js";
+
+const { brief, compare, describe } = scalingWords;
 
 test("places along an axis, even and by factors, there and back", () => {
   const even = { low: -2, high: 6 };
@@ -59,7 +62,7 @@ test("what is seen, in words", () => {
   );
   assert.equal(
     describe({ ...seen, scaled: true }),
-    "Divided by √512, the largest of 16 weights is 0.21, the entropy is 2.40 nats and a gradient of 0.30 reaches q. " +
+    "Divided by √512, the largest of 16 weights is 0.21, and a gradient of 0.30 reaches q. " +
       "The median of 1,000 draws: 0.27.",
   );
   const more = describe({ ...seen, scaled: false, off: { largest: 0.9999, q: 3 } });

@@ -1,9 +1,8 @@
 /** @file The rewiring controls of the sentence figure: four experiments, the edits in force, and every line and vector by hand. */
 
-import { html, set } from "./dom.js";
-import { describeEdit, hasAll, isCut, place, sameEdit, toggleAll, toggleEdit } from "./edits.js";
-
-const VECTORS = ["query", "key", "value"];
+import { html, rove, set, spread } from "./dom.js";
+import { hasAll, isCut, sameEdit, toggleAll, toggleEdit } from "./edits.js";
+import { sentenceWords } from "./en/sentence.js";
 
 /**
  * @param {{get: (name: string) => any, change: (changes: object) => void, cut: (key: number) => void,
@@ -21,13 +20,13 @@ export function createPanel({ get, change, cut, roles, heads }) {
       take: { what, layer: get("layer"), to: at, source: at, head: null, words: "twin" },
     }));
   const experiments = [
-    { label: () => "exchange the nouns’ values", edits: exchange("value") },
-    { label: () => "exchange the nouns’ keys", edits: exchange("key") },
+    { label: () => sentenceWords.experiments.values, edits: exchange("value") },
+    { label: () => sentenceWords.experiments.keys, edits: exchange("key") },
     {
-      label: (words) => `give “${words[roles.pronoun]}” its twin’s query`,
+      label: (words) => sentenceWords.experiments.query(words[roles.pronoun]),
       edits: fromTwin("query", [roles.pronoun]),
     },
-    { label: () => "give the nouns their twins’ keys", edits: fromTwin("key", roles.nouns) },
+    { label: () => sentenceWords.experiments.twinKeys, edits: fromTwin("key", roles.nouns) },
   ].map(({ label, edits }) => ({
     label,
     edits,
@@ -41,34 +40,37 @@ export function createPanel({ get, change, cut, roles, heads }) {
   const reset = html(
     "button",
     { type: "button", onclick: () => (change({ edits: [], words: start }), title.focus()) },
-    "reset all",
+    sentenceWords.resetAll,
   );
+  const buttons = html("div", { class: "buttons" }, ...experiments.map(({ button }) => button));
+  rove(buttons, sentenceWords.rewire(0), () => [...buttons.children]).refresh();
   const node = html(
     "section",
     { class: "rewire hand" },
     title,
-    html("div", { class: "buttons" }, ...experiments.map(({ button }) => button)),
+    buttons,
     list,
     reset,
   );
 
   const linesTitle = html("p", { class: "heading" });
   const lines = html("div", { class: "buttons" });
+  const stops = rove(lines, "", () => [...lines.children]);
   const off = html("button", { type: "button" });
   const form = createForm({ get, change });
   const details = html(
     "details",
     {},
-    html("summary", {}, "By hand: every line, every head, every vector"),
+    html("summary", {}, sentenceWords.byHand),
     html(
       "div",
       { class: "by-hand" },
       html("section", {}, linesTitle, lines),
-      html("section", {}, form.node, html("p", { class: "heading", style: "margin-top:1rem" }, "A whole head"), off),
+      html("section", {}, form.node, html("p", { class: "heading", style: "margin-top:1rem" }, sentenceWords.wholeHead), off),
     ),
   );
   off.addEventListener("click", () => {
-    const shown = get("head") === null ? Array.from({ length: heads }, (_, head) => head) : [get("head")];
+    const shown = get("head") === null ? spread(heads, (head) => head) : [get("head")];
     const edits = shown.map((head) => ({ off: { layer: get("layer"), head } }));
     const now = get("edits");
     const missing = edits.filter((edit) => !now.some((other) => sameEdit(edit, other)));
@@ -83,13 +85,13 @@ export function createPanel({ get, change, cut, roles, heads }) {
     const focused = [...list.children].findIndex((item) => item.contains(document.activeElement));
     list.replaceChildren(
       ...edits.map((edit) => {
-        const text = describeEdit(edit, words);
+        const text = sentenceWords.edit(edit, words);
         const remove = () => change({ edits: get("edits").filter((other) => !sameEdit(other, edit)) });
         return html(
           "li",
           {},
           html("span", {}, text),
-          html("button", { type: "button", "aria-label": `remove: ${text}`, onclick: remove }, "×"),
+          html("button", { type: "button", "aria-label": sentenceWords.remove(text), onclick: remove }, "×"),
         );
       }),
     );
@@ -100,7 +102,7 @@ export function createPanel({ get, change, cut, roles, heads }) {
   /** @param {{words: string[], twin: string[], rows: number[][], shown: number[]}} picture */
   function draw({ words, twin, rows, shown }) {
     const [layer, head, query, edits] = ["layer", "head", "query", "edits"].map(get);
-    set(title, { text: `Rewire every head of layer ${layer + 1}` });
+    set(title, { text: sentenceWords.rewire(layer) });
     for (const experiment of experiments) {
       set(experiment.button, {
         text: experiment.label(words),
@@ -108,7 +110,7 @@ export function createPanel({ get, change, cut, roles, heads }) {
       });
     }
     drawList(edits, words);
-    set(linesTitle, { text: `Lines from “${words[query]}”, ${place(layer, head)}: press to cut` });
+    set(linesTitle, { text: sentenceWords.lines(words[query], layer, head) });
     words.forEach((word, key) => {
       const button =
         lines.children[key] ??
@@ -116,14 +118,17 @@ export function createPanel({ get, change, cut, roles, heads }) {
       const gone = shown.every((h) => isCut(edits, layer, h, query, key));
       const weight = shown.length === 1 ? ` ${rows[0][key].toFixed(2)}` : "";
       set(button, {
-        text: `${word}${gone ? " cut" : weight}`,
+        text: sentenceWords.cutLine(word, gone, weight),
         "aria-pressed": String(gone),
-        "aria-label": `cut “${words[query]}” to “${word}”${weight}`,
+        "aria-label": sentenceWords.cutLabel(words[query], word, weight),
       });
     });
+    set(lines, { "aria-label": sentenceWords.lines(words[query], layer, head) });
+    stops.refresh();
+    set(buttons, { "aria-label": sentenceWords.rewire(layer) });
     const silent = shown.every((h) => edits.some((edit) => sameEdit(edit, { off: { layer, head: h } })));
     set(off, {
-      text: `switch ${head === null ? "every head" : `head ${head + 1}`} of layer ${layer + 1} off`,
+      text: sentenceWords.silence(layer, head),
       "aria-pressed": String(silent),
     });
     form.draw(words, twin);
@@ -135,19 +140,19 @@ export function createPanel({ get, change, cut, roles, heads }) {
 function createForm({ get, change }) {
   const what = html(
     "select",
-    { "aria-label": "which vector" },
-    ...VECTORS.map((name) => html("option", { value: name }, name)),
+    { "aria-label": sentenceWords.form.which },
+    ...Object.entries(sentenceWords.vectors).map(([value, name]) => html("option", { value }, name)),
   );
-  const target = html("select", { "aria-label": "of which word" });
-  const source = html("select", { "aria-label": "with that of" });
-  const exchange = html("button", { type: "button" }, "exchange");
-  const take = html("button", { type: "button" }, "take only");
+  const target = html("select", { "aria-label": sentenceWords.form.target });
+  const source = html("select", { "aria-label": sentenceWords.form.source });
+  const exchange = html("button", { type: "button" }, sentenceWords.exchange);
+  const take = html("button", { type: "button" }, sentenceWords.take);
   const title = html("p", { class: "heading" });
   const node = html(
     "div",
     {},
     title,
-    html("div", { class: "form" }, "the ", what, " of ", target, " and that of ", source, exchange, take),
+    html("div", { class: "form" }, sentenceWords.form.the, what, sentenceWords.form.of, target, sentenceWords.form.and, source, exchange, take),
   );
   let from = null; // what the options were made for
   const add = (edit) => change({ edits: toggleEdit(get("edits"), edit) });
@@ -175,22 +180,22 @@ function createForm({ get, change }) {
   for (const select of [target, source]) select.addEventListener("change", couple);
 
   function draw(words, twin) {
-    set(title, { text: `Vectors, ${place(get("layer"), get("head"))}` });
+    set(title, { text: sentenceWords.vectorsOf(get("layer"), get("head")) });
     if (from === words.join(" ")) return couple();
     const first = from === null;
     const kept = [target.value, source.value];
     from = words.join(" ");
     const option =
-      (value, mark = "") =>
+      (value, say = (word) => word) =>
       (word, i) =>
-        html("option", { value: value(i) }, word + mark);
+        html("option", { value: value(i) }, say(word));
     target.replaceChildren(...words.map(option(String)));
     source.replaceChildren(
-      html("optgroup", { label: "this sentence" }, ...words.map(option((i) => `here ${i}`))),
+      html("optgroup", { label: sentenceWords.here }, ...words.map(option((i) => `here ${i}`))),
       html(
         "optgroup",
-        { label: `twin: … ${twin.slice(-3).join(" ")}` },
-        ...twin.map(option((i) => `twin ${i}`, " (twin)")),
+        { label: sentenceWords.twin(twin) },
+        ...twin.map(option((i) => `twin ${i}`, sentenceWords.inTwin)),
       ),
     );
     [target.value, source.value] = first ? [String(get("query")), `twin ${get("query")}`] : kept;

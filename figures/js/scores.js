@@ -1,6 +1,7 @@
 /** @file The scores of one query as dots on stalks, and under each its softmax weight as a bar. */
 
 import { set, signed, svg } from "./dom.js";
+import { scalingWords } from "./en/scaling.js";
 
 const SIZE = { width: 340, left: 44, middle: 72, reach: 60, floor: 236, room: 66 };
 const MOST = 300; // the largest score that has a place of its own
@@ -9,7 +10,7 @@ const MOST = 300; // the largest score that has a place of its own
 const lift = (score) => (SIZE.reach * Math.asinh(Math.max(-MOST, Math.min(MOST, score)))) / Math.asinh(MOST);
 
 /** @param {number} count keys */
-export function createColumns(count) {
+export function createScores(count) {
   const { width, left, middle, floor, room } = SIZE;
   const step = (width - left) / count;
   const x = (i) => left + (i + 0.5) * step;
@@ -26,13 +27,13 @@ export function createColumns(count) {
     { class: "grid" },
     ...[-100, -10, 0, 10, 100].flatMap((score) => line(middle - lift(score), signed(score, 0))),
     ...[0, 0.5, 1].flatMap((weight) => line(floor - weight * room, String(weight))),
-    svg("text", { x: left, y: 156, class: "title" }, "weights, their softmax"),
-    svg("text", { x: left, y: 8, class: "title" }, "scores q·k"),
+    svg("text", { x: left, y: 156, class: "title" }, scalingWords.weights),
+    svg("text", { x: left, y: 8, class: "title" }),
   );
   const title = grid.lastChild;
   const node = svg(
     "svg",
-    { class: "columns", role: "img", viewBox: `0 0 ${width} ${floor + 6}` },
+    { class: "scores", role: "img", viewBox: `0 0 ${width} ${floor + 6}` },
     grid,
     ...stalks,
     ...dots,
@@ -52,19 +53,19 @@ export function createColumns(count) {
     const side = top < count / 2 ? { dx: 8, "text-anchor": "start" } : { dx: -8, "text-anchor": "end" };
     set(score, { x: x(top), y: middle - lift(scores[top]) - 4, ...side, text: signed(scores[top], 1) });
     set(weight, { x: x(top), y: floor - weights[top] * room + 4, ...side, text: weights[top].toFixed(2) });
-    set(title, { text: scaled ? "scores q·k / √d_k" : "scores q·k" });
+    set(title, { text: scalingWords.scores(scaled) });
     set(node, { "aria-label": label });
   }
   return { node, draw };
 }
 
-export const COLUMNS_STYLE = `
-.live .columns { width: 100%; max-width: 30rem; font-size: 11.5px; font-variant-numeric: tabular-nums }
-.live .columns .grid line { stroke: var(--line); stroke-width: 1 }
-.live .columns line { stroke: var(--slate); stroke-opacity: .6; stroke-width: 1.5 }
-.live .columns .grid line { stroke: var(--line); stroke-opacity: 1 }
-.live .columns circle, .live .columns rect { fill: var(--slate) }
-.live .columns line.top { stroke: var(--orange); stroke-opacity: 1 }
-.live .columns .top { fill: var(--orange) }
-.live .columns .numbers text { fill: var(--ink); font-weight: 600; paint-order: stroke; stroke: var(--ground, transparent) }
+export const SCORES_STYLE = `
+.live .scores { width: 100%; max-width: 26rem; font-size: 11.5px; font-variant-numeric: tabular-nums }
+.live .scores .grid line { stroke: var(--line); stroke-width: 1 }
+.live .scores line { stroke: var(--slate); stroke-opacity: .6; stroke-width: 1.5 }
+.live .scores .grid line { stroke: var(--line); stroke-opacity: 1 }
+.live .scores circle, .live .scores rect { fill: var(--slate) }
+.live .scores line.top { stroke: var(--orange); stroke-opacity: 1 }
+.live .scores .top { fill: var(--orange) }
+.live .scores .numbers text { fill: var(--ink); font-weight: 600; paint-order: stroke; stroke: var(--ground, transparent) }
 `;

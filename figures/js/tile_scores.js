@@ -1,18 +1,17 @@
 /** @file The board of the tiles figure: all scores in tiles, and under them a bar for each key of one query. */
 
 import { dot } from "./attention.js";
-import { set, signed, svg } from "./dom.js";
-import { SIDE, TOKENS, spread, tilesOf } from "./online.js";
-
-/** A score, or a maximum that is still that of nothing. */
-export const say = (x) => (x === -Infinity ? "−∞" : signed(x));
+import { set, spread, svg } from "./dom.js";
+import { tilesWords } from "./en/tiles.js";
+import { SIDE, TOKENS, tilesOf } from "./online_softmax.js";
+import { placeIn } from "./pointer.js";
 
 const BOX = { width: 306, left: 62, top: 36, cell: 10, gap: 30, bars: 62 };
 const END = BOX.top + TOKENS * BOX.cell; // of the matrix
 const FLOOR = END + BOX.gap + BOX.bars; // of the bars under it
 
 /** @param {{q: number[][], k: number[][]}} example @param {(query: number, tile: number) => void} choose */
-export function createBoard({ q, k }, choose) {
+export function createTileScores({ q, k }, choose) {
   const { left, top, cell, bars: room } = BOX;
   const scores = q.map((query) => k.map((key) => dot(query, key)));
   const [low, high] = [Math.min(...scores.flat()), Math.max(...scores.flat())];
@@ -46,7 +45,7 @@ export function createBoard({ q, k }, choose) {
   const beam = svg("rect", { class: "beam", width: side });
   const row = svg("rect", { class: "row", x: left - 1, height: cell, rx: 2 });
   const skips = spread(many, (i) =>
-    svg("text", { class: "skip", x: left + (i + 0.5) * side, "text-anchor": "middle" }, "skipped"),
+    svg("text", { class: "skip", x: left + (i + 0.5) * side, "text-anchor": "middle" }, tilesWords.skipped),
   );
   const name = svg("text", { class: "strong", x: left - 6, "text-anchor": "end" });
   const x = (s) => left + s * cell + 1.5;
@@ -64,9 +63,9 @@ export function createBoard({ q, k }, choose) {
     });
   const node = svg(
     "svg",
-    { class: "board", role: "img", viewBox: `0 0 ${BOX.width} ${FLOOR + 24}` },
+    { class: "board drawn", role: "img", viewBox: `0 0 ${BOX.width} ${FLOOR + 24}` },
     beam,
-    svg("text", { x: left, y: 12 }, "tiles of 4 keys"),
+    svg("text", { x: left, y: 12 }, tilesWords.tiles),
     ...numbers,
     ...tiles.flat(),
     ...skips,
@@ -82,7 +81,7 @@ export function createBoard({ q, k }, choose) {
     caption,
   );
   node.addEventListener("click", (event) => {
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(node.getScreenCTM().inverse());
+    const at = placeIn(node, event);
     const [t, s] = [at.y - top, at.x - left].map((place) => Math.floor(place / cell));
     if (t >= 0 && t < TOKENS && s >= 0 && s < TOKENS) choose(t, Math.floor(s / SIDE));
   });
@@ -107,8 +106,8 @@ export function createBoard({ q, k }, choose) {
     skips.forEach((text, c) =>
       set(text, { y: top + (block + 0.5) * side + 3, visibility: SIDE * c < visible ? "hidden" : null }),
     );
-    set(caption, { text: step ? `bars exp(score − m), their sum l = ${say(l)}` : "" });
-    set(name, { y: top + (query + 0.5) * cell + 4, text: `query ${query + 1}` });
+    set(caption, { text: step ? tilesWords.bars(l) : "" });
+    set(name, { y: top + (query + 0.5) * cell + 4, text: tilesWords.followed(query + 1) });
     const rescaled = step > 1 && factor < 1;
     followed.forEach((score, s) => {
       const c = Math.floor(s / SIDE);
@@ -120,14 +119,14 @@ export function createBoard({ q, k }, choose) {
     const top1 = followed.slice(0, SIDE * (tile + 1)).indexOf(m);
     set(peak, {
       x: Math.min(left + TOKENS * cell - 22, Math.max(left + 22, x(Math.max(0, top1)) + cell / 2 - 1.5)),
-      text: step ? `m = ${say(m)}` : "",
+      text: step ? tilesWords.peak(m) : "",
     });
     set(node, { "aria-label": label });
   }
   return { node, draw };
 }
 
-export const BOARD_STYLE = `
+export const TILE_STYLE = `
 .live-tiles .board { width: 100%; max-width: 29rem; font-size: 10px; font-variant-numeric: tabular-nums; cursor: pointer }
 .live-tiles svg .strong { fill: var(--ink); font-weight: 600 }
 .live-tiles svg text.now { fill: var(--orange); font-weight: 600 }

@@ -1,18 +1,21 @@
 /** @file The two planes of the plane figure: a query among keys, and the values with the output in their hull. */
 
 import { softmax } from "./attention.js";
-import { COLOURS, html, set, signed, svg } from "./dom.js";
+import { html, set, signed, svg } from "./dom.js";
+import { planeWords } from "./en/plane.js";
+import { COLOURS } from "./look.js";
+import { chooseIn, placeIn } from "./pointer.js";
 
 const SIZE = 320; // px of a plane in its own units
 export const REACH = 3; // coordinates run from -REACH to REACH
 const FIELD = 56; // px of the coloured ground, before it is enlarged
-const GROUND = [
-  [42, 134, 196],
-  [217, 105, 30],
-  [31, 148, 132],
-  [214, 71, 139],
-  [190, 150, 30],
-]; // the colours of dom.js, in between light and dark
+const BLEND = [
+  [31, 118, 198],
+  [224, 106, 12],
+  [16, 150, 120],
+  [181, 88, 139],
+  [177, 170, 76],
+]; // the colours of look.js, in between light and dark
 
 const toX = (x) => SIZE / 2 + (x * SIZE) / (2 * REACH + 0.4);
 const toY = (y) => toX(-y);
@@ -34,7 +37,7 @@ function hull(points) {
 }
 
 const blend = (weights) =>
-  [0, 1, 2].map((c) => Math.round(weights.reduce((sum, w, i) => sum + w * GROUND[i % GROUND.length][c], 0)));
+  [0, 1, 2].map((c) => Math.round(weights.reduce((sum, w, i) => sum + w * BLEND[i % BLEND.length][c], 0)));
 
 /** Axes and two circles: what is the same in both planes. */
 const paper = () =>
@@ -63,7 +66,7 @@ export function createKeys(labels, move) {
         tabindex: "0",
         role: "slider",
         "aria-label": name,
-        "aria-roledescription": "2-D slider",
+        "aria-roledescription": planeWords.twoDimensional,
         "aria-valuemin": -REACH,
         "aria-valuemax": REACH,
       },
@@ -81,27 +84,27 @@ export function createKeys(labels, move) {
       const [x, y] = points[i + 1];
       move(i, [clamp(x + step * dx), clamp(y + step * dy)]);
     });
-    node.addEventListener("pointerdown", (event) => {
-      event.stopPropagation();
-      dragged = i;
-      board.setPointerCapture(event.pointerId);
-    });
     return node;
   };
-  const place = (event) => {
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(board.getScreenCTM().inverse());
+  const place = (at) => {
     const unit = toX(1) - toX(0);
     return [clamp((at.x - SIZE / 2) / unit), clamp((SIZE / 2 - at.y) / unit)];
   };
+  /** The point nearest to where a finger or the mouse comes down; on a phone the places that take it overlap. */
+  const nearest = (at) => {
+    const apart = (point) => Math.hypot(toX(point[0]) - at.x, toY(point[1]) - at.y);
+    return points.reduce((best, point, i) => (apart(point) < apart(points[best]) ? i : best), 0) - 1;
+  };
+  const drop = () => (dragged = null);
   board.addEventListener("pointerdown", (event) => {
-    if (event.pointerType === "mouse") {
-      dragged = -1;
-      board.setPointerCapture(event.pointerId);
-    }
-    move(-1, place(event));
+    if (event.button !== 0 || !event.isPrimary || !event.target.closest(".handle")) return;
+    event.stopImmediatePropagation();
+    dragged = nearest(placeIn(board, event));
+    board.setPointerCapture(event.pointerId);
   });
-  board.addEventListener("pointermove", (event) => dragged !== null && move(dragged, place(event)));
-  for (const end of ["pointerup", "pointercancel"]) board.addEventListener(end, () => (dragged = null));
+  board.addEventListener("pointermove", (event) => dragged !== null && move(dragged, place(placeIn(board, event))));
+  for (const end of ["pointerup", "pointercancel"]) board.addEventListener(end, drop);
+  chooseIn(board, (at) => move(-1, place(at)));
 
   const rays = labels.map((_, i) =>
     svg("line", { class: "ray", x1: SIZE / 2, y1: SIZE / 2, stroke: COLOURS[i % COLOURS.length] }),
@@ -110,14 +113,14 @@ export function createKeys(labels, move) {
   const keys = labels.map((label, i) =>
     handle(
       i,
-      `key ${label}`,
+      planeWords.key(label),
       svg("circle", { r: 6, fill: COLOURS[i % COLOURS.length] }),
       svg("text", { class: "name" }, label),
     ),
   );
   const query = handle(
     -1,
-    "query",
+    planeWords.query,
     svg("circle", { class: "knob", r: 10 }),
     svg("text", { class: "q", y: 4.5 }, "q"),
   );
@@ -160,7 +163,7 @@ export function createKeys(labels, move) {
       set(node, {
         transform: `translate(${toX(x).toFixed(1)} ${toY(y).toFixed(1)})`,
         "aria-valuenow": x,
-        "aria-valuetext": `x ${signed(x)}, y ${signed(y)}`,
+        "aria-valuetext": planeWords.at(signed(x), signed(y)),
       });
     });
   }
@@ -175,7 +178,7 @@ export function createValues(labels) {
     svg("g", {}, svg("circle", { fill: COLOURS[i % COLOURS.length] }), svg("text", { class: "name" }, label)),
   );
   const output = svg("circle", { class: "output", r: 10 });
-  const caption = svg("text", { class: "name" }, "output");
+  const caption = svg("text", { class: "name" }, planeWords.output);
   const board = svg(
     "svg",
     { viewBox: `0 0 ${SIZE} ${SIZE}`, role: "img" },

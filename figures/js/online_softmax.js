@@ -1,12 +1,12 @@
 /** @file Softmax over the keys in tiles, with a running maximum, sum and output: the arithmetic of the tiles figure. */
 
 import { attention, dot } from "./attention.js";
+import { spread } from "./dom.js";
 import { normals } from "./random.js";
 
 export const TOKENS = 24;
 export const SIDE = 4; // of a tile
 export const WIDTH = { key: 8, value: 4 };
-export const spread = (length, make) => Array.from({ length }, (_, i) => make(i));
 
 /** How many tiles so many keys fill. @param {number} keys */
 export const tilesOf = (keys) => Math.ceil(keys / SIDE);
