@@ -130,7 +130,7 @@ def test_a_line_is_cut_by_mouse_and_restored_by_keyboard(sentence: Locator, note
     label = "“it” cannot see “animal” · layer 2, every head"
     sentence.get_by_role("group", name="head").get_by_role("radio", name="all").check()
     lines = sentence.locator('.arc[stroke="var(--teal)"]')
-    place = lines.nth(1).evaluate(
+    place = lines.first.evaluate(
         "path => { const p = path.getPointAtLength(path.getTotalLength() * 0.6);"
         "const at = new DOMPoint(p.x, p.y).matrixTransform(path.getScreenCTM()); return [at.x, at.y] }"
     )
