@@ -423,8 +423,8 @@ def test_all_words_are_in_one_place(
             ...["aria-label", "aria-valuetext", "aria-roledescription", "title"].map((name) => part.getAttribute(name) ?? ""),
           ]).join(" ")])"""
     )
-    encoder = figures.ExploreSentence()._encoder  # type: ignore[attr-defined]
-    heads = figures.ExploreHeads()._encoder  # type: ignore[attr-defined]
+    encoder = figures.ExploreSentence()._encoder
+    heads = figures.ExploreHeads()._encoder
     # The words of the sentences, the models' answers, and names of quantities are no language of ours.
     given = {*encoder.words, *heads.words, *heads.answers, *encoder.answers, "start"}
     given |= set(re.findall(r"[a-z]+", " ".join(heads.answers)))
@@ -491,7 +491,7 @@ def test_what_is_not_a_number_never_reaches_the_page() -> None:
         {"keys": [[0, float("inf")]], "values": [[0, 0]]},
     ):
         with pytest.raises(ValueError, match="must be finite"):
-            figures.ExplorePlane(**arguments)  # type: ignore[arg-type]
+            figures.ExplorePlane(**arguments)
 
 
 @pytest.mark.browser
