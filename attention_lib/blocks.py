@@ -4,16 +4,18 @@ Positions i of queries and j of keys are counted from the lower right, as in `ma
 """
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .masks import check_block_shape, check_blocks, global_window_mask
-from .shapes import Mask, as_generator, check_count
+from .shapes import Array, Mask, as_generator, check_count
 
-ROWS, COLUMNS = 128, 1024  # of the largest block
+ROWS, COLUMNS = 128, 1024  # of the largest block of a sparse method
+QUERIES, KEYS = 768, 256  # of a tile, where every pair counts
 
 Indices = npt.NDArray[np.intp]
 
@@ -22,12 +24,13 @@ class Block(NamedTuple):
     """Rows and columns of the scores that are multiplied; `allowed` hides single pairs (None: none).
 
     The blocks of a method share no visible pair and hold all of them, and no column of a block is
-    hidden from all its rows.
+    hidden from all its rows. `bias` is added to the scores; both may have an axis of heads.
     """
 
     rows: range
     columns: range | Indices
     allowed: Mask | None = None
+    bias: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -38,6 +41,40 @@ class Block(NamedTuple):
 def block_pairs(blocks: Iterable[Block]) -> int:
     """Pairs in all blocks; each takes d_k + d_v multiply-adds a head, for its score and its value."""
     return sum(len(block.rows) * len(block.columns) for block in blocks)
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Every pair, in blocks of QUERIES × KEYS; causal: none above the diagonal, and small ones on it."""
+
+    T: int
+    S: int
+    causal: bool = False
+
+    def __iter__(self) -> Iterator[Block]:
+        T, S = self.T, self.S
+        for i in _parts(range(S - T, S), QUERIES):
+            for j in _parts(range(S), KEYS):
+                if not self.causal:
+                    yield _block(i, j, T, S)
+                    continue
+                see_one, see_all = (min(max(key, i.start), i.stop) for key in (j.start, j.stop))
+                for part in (range(see_one, see_all), range(see_all, i.stop)):
+                    if part:
+                        yield _block(part, j, T, S, least=0)
+
+
+def restrict(blocks: Iterable[Block], mask: Mask | None, bias: Array | None) -> Iterator[Block]:
+    """The blocks, whose columns are ranges, under `mask` and `bias` (heads, T, S); none hidden whole."""
+    for block in blocks:
+        where = ..., _slice(block.rows), _slice(block.columns)
+        rules = [] if block.allowed is None else [block.allowed]
+        rules += [] if mask is None else [mask[where]]
+        rules += [] if bias is None else [~np.isneginf(bias[where])]
+        shown = reduce(np.logical_and, rules)
+        if shown.any():
+            allowed = None if shown.all() else shown
+            yield Block(block.rows, block.columns, allowed, None if bias is None else bias[where])
 
 
 def window_blocks(T: int, S: int, window: int | None, causal: bool = False) -> Iterator[Block]:
@@ -126,6 +163,10 @@ def _near(
     for i in _parts(range(first, queries.stop), strip or ROWS):
         for j in _parts(range(max(i[0] - width + 1, left), min(i[-1] + ahead, S)), COLUMNS):
             yield _block(i, j, T, S, least=1 - ahead, most=width - 1)
+
+
+def _slice(axis: Any) -> slice:
+    return slice(axis.start, axis.stop, axis.step)
 
 
 def _parts(whole: Any, size: int) -> Iterator[Any]:

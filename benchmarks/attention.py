@@ -20,8 +20,9 @@ from tqdm import tqdm
 
 import attention_lib
 import attention_lib.torch
+from attention_lib.blocks import KEYS
+from attention_lib.blockwise import GROUP, cut
 from attention_lib.shapes import Array
-from attention_lib.tiled import GROUP, KEYS, cut
 
 from . import growth
 from .harness import Result, compare, report

@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import attention_lib
+import attention_lib.blocks
+import attention_lib.blockwise
 import attention_lib.tiled
 import attention_lib.torch.tiled
 from attention_lib.counting import count_multiply_adds
@@ -30,21 +32,30 @@ BLOCKS = [(4, 3, 2), (2, 4, 1), None]
 
 @contextmanager
 def blocks(sizes: tuple[int, int, int] | None = (4, 3, 2)) -> Iterator[None]:
-    """Blocks of so few queries and keys that the small cases cross them; None: as they are."""
-    names: dict[str, Any] = (
-        {} if sizes is None else dict(zip(("QUERIES", "KEYS", "GROUP"), sizes, strict=True))
-    )
-    numpy = mock.patch.multiple(attention_lib.tiled, SMALL=-1, **names)
-    with numpy, ExitStack() as tensors:
+    """Blocks of so few queries and keys that the small cases cross them; None: as they are.
+
+    The third is the rows of a small product, which are then faster on every processor.
+    """
+    with ExitStack() as patched:
+
+        def patch(module: Any, **values: Any) -> None:
+            patched.enter_context(mock.patch.multiple(module, **values))
+
+        patch(attention_lib.tiled, SMALL=-1)
         if sizes is not None:
-            names.pop("GROUP")
-            tensors.enter_context(mock.patch.multiple(attention_lib.torch.tiled, **names))
+            queries, keys, group = sizes
+            patch(attention_lib.blocks, QUERIES=queries, KEYS=keys)
+            patch(attention_lib.torch.tiled, QUERIES=queries, KEYS=keys)
+            patch(attention_lib.blockwise, QUERIES=queries, KEYS=keys, CACHED=queries * keys)
+            patch(attention_lib.blockwise, GROUP=group, small_products=lambda dtype: True)
         yield
 
 
 def test_few_pairs_are_left_to_dense_attention() -> None:
     q, k, v = draw(3, 61, 5), draw(3, 67, 5), draw(3, 67, 7)
-    with mock.patch.object(attention_lib.tiled, "_attend", side_effect=AssertionError("tiled")):
+    with mock.patch.object(
+        attention_lib.tiled, "attend_blocks", side_effect=AssertionError("tiled")
+    ):
         out = attention_lib.tiled_attention(q, k, v, causal=True)
         with pytest.raises(AssertionError, match="tiled"):
             attention_lib.tiled_attention(draw(1, 64, 5), draw(1, 65, 5), draw(1, 65, 7))
@@ -53,7 +64,7 @@ def test_few_pairs_are_left_to_dense_attention() -> None:
 
 def always_with_maximum() -> Any:
     """No score is small enough to do without the running maximum."""
-    return mock.patch.multiple(attention_lib.tiled, BOUND=-1.0), mock.patch.multiple(
+    return mock.patch.multiple(attention_lib.blockwise, BOUND=-1.0), mock.patch.multiple(
         attention_lib.torch.tiled, BOUND=-1.0
     )
 
@@ -140,6 +151,63 @@ def test_the_sizes_that_are_used(path: Path, T: int, causal: bool) -> None:
     np.testing.assert_allclose(to_float64(out), expected, atol=2e-6)
     arguments = dict(zip("qkv", exact, strict=True)) | {"causal": causal}
     np.testing.assert_allclose(to_float64(lse), log_sum_exp(arguments, (3, T)), rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("path", NUMPY, ids=str)
+def test_it_is_what_the_online_softmax_gives(path: Path, name: str) -> None:
+    """The one that is read, in blocks of 3: as exact as dense attention, the fast one beside it."""
+    arguments = case(name)
+    allowed = {k: arguments.pop(k) for k in ("bias", "causal") if k in arguments}
+    pairs = arguments["q"].shape[-2], arguments["k"].shape[-2]
+    if allowed.get("causal"):
+        seen = np.tri(*pairs, k=pairs[1] - pairs[0], dtype=bool)
+        arguments["mask"] = seen if arguments.get("mask") is None else seen & arguments["mask"]
+    native, exact = on_path(path, arguments)
+    online = attention_lib.tiled.online_attention(**native, block_size=3)
+    assert online.dtype == path.native
+    check_budget(
+        to_float64(online), reference.attention(**exact).out, naive(path, **exact)[0], path.eps
+    )
+    with blocks():
+        fast = attention_lib.tiled_attention(**native)
+    np.testing.assert_allclose(to_float64(fast), to_float64(online), rtol=0, atol=8 * path.eps)
+
+
+@pytest.mark.parametrize("sizes", BLOCKS, ids=str)
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("function", [np.exp, np.exp2])
+def test_the_same_digits_whatever_the_processor_does_fast(
+    function: np.ufunc, small: bool, sizes: Any
+) -> None:
+    unit = 1.0 if function is np.exp else 1 / math.log(2)
+    chosen: Any = {
+        "exponential": lambda dtype: (function, unit),
+        "small_products": lambda dtype: small,
+    }
+    for path in NUMPY[1:]:
+        for name in ("plain", "causal", "everything"):
+            native, exact = on_path(path, case(name))
+            with blocks(sizes), mock.patch.multiple(attention_lib.blockwise, **chosen):
+                out, lse = attention_lib.tiled_attention(**native, return_lse=True)
+            expected = reference.attention(**exact).out
+            np.testing.assert_allclose(out, expected, rtol=0, atol=8 * path.eps)
+            wanted = log_sum_exp(exact, expected.shape[:-1])
+            np.testing.assert_allclose(lse, wanted, rtol=8 * path.eps, atol=8 * path.eps)
+
+
+def test_what_is_faster_by_far_is_chosen_and_a_tie_goes_to_powers_of_2() -> None:
+    """On a clock that only the calls move: exp takes 5, exp2 as given."""
+    from attention_lib import processor
+
+    for exp2, chosen in ((10.0, np.exp), (5.1, np.exp2), (2.0, np.exp2)):
+        took = {np.exp: 5.0, np.exp2: exp2}
+        with mock.patch.object(processor, "_seconds", lambda call: took[call.func]):  # noqa: B023
+            processor.exponential.cache_clear()
+            function, unit = processor.exponential(np.dtype("float32"))
+        assert function is chosen
+        np.testing.assert_allclose(function(unit), math.e)
+    processor.exponential.cache_clear()
 
 
 # ---------------------------------------------------------------- large and small numbers

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..tiled import BOUND, cut, parts
+from ..blockwise import BOUND, cut, parts
 from .core import dense_gradients
 from .shapes import accumulator, check_attention, leading_axes, repeat_heads, scale_for
 from .visibility import has_numbers, no_autocast, read_values, transformed
