@@ -18,7 +18,9 @@ from nbgrader.preprocessors import GetGrades
 from tqdm import tqdm
 
 from .frame import GradebookBusyError, NbGraderError, OneFolder, converting
+from .options import options_of
 from .outdated import leave_out
+from .scores import points_of
 from .shelf import below
 
 PAGE = Path(__file__).with_name("feedback.html.j2")
@@ -87,7 +89,17 @@ class FeedbackPage(HTMLExporter):
 
 
 class GetMarks(GetGrades):  # type: ignore[misc]
-    """nbgrader's marks, and for each question whether it is marked."""
+    """nbgrader's marks as they count, and for each question whether it is marked."""
+
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """The notebook with its marks, and their sum less what lateness costs."""
+        nb, resources = super().preprocess(nb, resources)
+        points = sum(cell.metadata.get("nbgrader", {}).get("score", 0.0) for cell in nb.cells)
+        about = resources["nbgrader"]
+        about["score"] = max(0.0, points - about["late_penalty"])
+        return nb, resources
 
     def _get_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
         super()._get_score(cell, resources)
@@ -95,7 +107,8 @@ class GetMarks(GetGrades):  # type: ignore[misc]
             cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
         )
         unmarked = grade.auto_score is None and grade.manual_score is None
-        cell.metadata.nbgrader["marked"] = not unmarked
+        about = cell.metadata.nbgrader
+        about["marked"], about["score"] = not unmarked, points_of(grade, options_of(self.config))
 
 
 class _Feedback(OneFolder, GenerateFeedback):  # type: ignore[misc]

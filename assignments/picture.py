@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-if TYPE_CHECKING:
-    from .report import Question
+from .tally import Question
 
 INK, GREY, FAINT, BLUE, BRICK, STONE = "#1f2933 #52606d #e4e7eb #2f6690 #c8553d #9aa5b1".split()
 STYLE = {

@@ -9,7 +9,8 @@ from typing import Any
 
 from nbgrader.api import MissingEntry
 
-from .course import gradebook
+from .frame import gradebook, settings
+from .options import Options, held, options_of
 from .shelf import marks, released
 
 CHECK = "-check"
@@ -52,7 +53,8 @@ class Score:
 def scores_of(course: Path, name: str) -> list[Score]:
     """The scores of all students: of the gradebook where it has them, else of the sandbox alone.
 
-    Raises FileNotFoundError if nothing is marked.
+    Points given by hand are held to what a question is worth, and told, unless the course's options
+    say otherwise. Raises FileNotFoundError if nothing is marked.
     """
     found = marks(course, name)
     scores = _from_gradebook(course, name, found) if (course / "gradebook.db").is_file() else {}
@@ -68,18 +70,27 @@ def scores_of(course: Path, name: str) -> list[Score]:
 def _from_gradebook(
     course: Path, name: str, found: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, Score]:
+    options = options_of(settings(course))
     with gradebook(course) as book:
         try:
             submissions = book.assignment_submissions(name)
         except MissingEntry:
             return {}
         return {
-            one.student.id: _of_submission(one, found.get(one.student.id, ()))
+            one.student.id: _of_submission(one, found.get(one.student.id, ()), options)
             for one in submissions
         }
 
 
-def _of_submission(submission: Any, questions: Sequence[Mapping[str, Any]]) -> Score:
+def points_of(grade: Any, options: Options) -> float:
+    """What a question of nbgrader's gradebook counts; points on top of it (extra credit) are no excess."""
+    extra = float(grade.extra_credit or 0)
+    return held(float(grade.score) - extra, float(grade.max_score), options) + extra
+
+
+def _of_submission(
+    submission: Any, questions: Sequence[Mapping[str, Any]], options: Options
+) -> Score:
     advice = {mark["question"]: str(mark["advice"]) for mark in questions}
     results, waiting = [], []
     for notebook in submission.notebooks:
@@ -88,11 +99,15 @@ def _of_submission(submission: Any, questions: Sequence[Mapping[str, Any]]) -> S
             question = grade.name.removesuffix(CHECK)
             marked = grade.auto_score is not None or grade.manual_score is not None
             said = " ".join(filter(None, [advice.get(question), comments.get(grade.name)]))
-            points = float(grade.score) if marked else None
+            points = points_of(grade, options) if marked else None
+            if points is not None and points != grade.score:
+                excess = f"{grade.score:g} of {grade.max_score:g} in the gradebook"
+                print(f"{submission.student.id}: {question} has {excess}; {points:g} count.")
             results.append(Result(question, points, float(grade.max_score), said))
             if grade.needs_manual_grade:
                 waiting.append(question)
-    points = max(0.0, float(submission.score) - float(submission.late_submission_penalty or 0))
+    points = sum(one.points or 0.0 for one in results)
+    points = max(0.0, points - float(submission.late_submission_penalty or 0))
     return Score(
         submission.student.id, points, float(submission.max_score), tuple(results), tuple(waiting)
     )

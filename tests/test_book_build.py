@@ -7,6 +7,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +31,7 @@ from book._ext.formulas import FormulaError, to_mathml, typeset
 from book._ext.translation import translate
 
 from .book_helpers import ROOT, build
+from .rules import broken_links
 from .samples import code, notebook, printed, shown, text
 
 Notebook = dict[str, Any]
@@ -517,7 +521,46 @@ def test_the_whole_book_is_packed_as_it_is(tmp_path: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or "/_build/" in name]
     assert not [name for name in names if name.startswith(("book/chapters/", "book/api/"))]
     assert run.external_attr >> 16 & 0o111
+    assert not [name for name in names if "assignments" in name]
     assert (tmp_path / f"{offers.NAME}.zip").stat().st_size < 8e6
+
+
+def unpacked(folder: Path) -> Path:
+    """The book as its zip has it."""
+    offers.write_downloads(ROOT, folder)
+    with zipfile.ZipFile(folder / f"{offers.NAME}.zip") as archive:
+        archive.extractall(folder)
+    return folder / offers.NAME
+
+
+def test_the_zip_of_the_book_neither_needs_nor_holds_assignments(tmp_path: Path) -> None:
+    """Nothing in it asks for them, and it has no right answers to what is marked."""
+    whole = unpacked(tmp_path)
+    asking = re.compile(
+        r"^(from|import) assignments\b|\b(from|import) tests\.assignments", re.MULTILINE
+    )
+    asks = [path for path in whole.rglob("*.py") if asking.search(path.read_text(encoding="utf-8"))]
+    assert [str(path.relative_to(whole)) for path in asks] == []
+    marked = [path.stem for path in (ROOT / "assignments" / "sources").glob("*.ipynb")]
+    assert not [name for name in marked if [*whole.rglob(f"mutants_{name}*")]]
+    files = tomllib.loads((whole / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["files"]
+    assert all([*whole.glob(name)] for name in files)
+    pages = ("README.md", "CONTRIBUTING.md")
+    assert [fault for page in pages for fault in broken_links(whole / page)] == []
+
+
+@pytest.mark.slow
+def test_the_zip_of_the_book_passes_its_own_checks(tmp_path: Path) -> None:
+    whole = unpacked(tmp_path)
+    tests = "--co", "tests/test_imports.py tests/test_rules.py tests/test_setup.py"
+    for what in (
+        ["mypy"],
+        *(["pytest", "-q", "-p", "no:cacheprovider", *one.split()] for one in tests),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *what], cwd=whole, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 # --- whole builds of small, broken copies

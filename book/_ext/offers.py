@@ -17,7 +17,8 @@ TOP = (
     "book chapters constraints.txt environment.yml figures pyproject.toml tests"
 ).split()
 REPOSITORY = re.compile(r"https://github\.com/(?P<owner>[\w-]+)/(?P<name>[\w.-]+?)(\.git)?/?")
-LEFT_OUT = {"__pycache__", ".ipynb_checkpoints", "_build"}
+# The assignments are not among TOP: whoever learns is not to get the right answers to what is marked.
+LEFT_OUT = {"__pycache__", ".ipynb_checkpoints", "_build", "assignments", "grading.py"}
 
 
 def check_repository(app: Sphinx, config: Config) -> None:

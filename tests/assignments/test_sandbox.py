@@ -38,7 +38,7 @@ from attention_lib.checks import Exercise, diagnose, exercises
 from attention_lib.checks.engine import Array, Case
 from attention_lib.checks.hints import hint
 from benchmarks import grading
-from tests.submissions import (
+from tests.assignments.submissions import (
     FAILING,
     GUARDED,
     HARMFUL,

@@ -464,6 +464,6 @@ def test_damage_is_noticed(
     text = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
     (tmp_path / "cost.ipynb").write_text(text, "utf-8")
     test("cost")
-    monkeypatch.setattr("tests.test_assignment_sources.SOURCES", tmp_path)
+    monkeypatch.setattr("tests.assignments.test_sources.SOURCES", tmp_path)
     with pytest.raises((AssertionError, ValueError, pytest.fail.Exception)):
         test("cost")

@@ -22,7 +22,9 @@ TASKS = {task.name: task for a in ASSIGNMENTS.values() for task in a.tasks}
 FUNCTIONS = [task for task in TASKS.values() if task.numbers is None]
 NUMBERS = [task for task in TASKS.values() if task.numbers is not None]
 ANSWERS: list[Answer] = [
-    answer for name in NAMES for answer in import_module(f"tests.mutants_{name}").ANSWERS
+    answer
+    for name in NAMES
+    for answer in import_module(f"tests.assignments.mutants_{name}").ANSWERS
 ]
 WRONG = [answer for answer in ANSWERS if answer.settings]
 STUDENTS = ("solution", "", "é 李 x", "Ana Müller", "s1234567", "O'Neil, J.")

@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 from assignments.doctor import belongs, doctor, mended, repair, to_bytes, unmarked
 from assignments.shelf import ours
 from assignments.tidy import MOST_CELLS, MOST_OUTPUT, MOST_TEXT, bound, node, read
-from tests.handins import (
+from tests.assignments.handins import (
     ANSWERS,
     HELPER,
     WORDS,

@@ -28,13 +28,13 @@ from assignments.doctor import mended, to_bytes
 from assignments.export import export
 from assignments.grader.grade import KINDS
 from assignments.gradescope import remember
-from assignments.report import OTHERS, Mistake, Question, tally
 from assignments.roster import placed
 from assignments.scores import scores_of
 from assignments.sheet import Sheet, quoted, written
 from assignments.shelf import marks, released, submission, write
+from assignments.tally import OTHERS, Mistake, Question, tally
 from assignments.tasks import assignments
-from tests.handins import course_with_release, perfect, text_of
+from tests.assignments.handins import course_with_release, perfect, text_of
 
 Mark = dict[str, Any]
 

@@ -23,7 +23,7 @@ from assignments.doctor import doctor, unmarked
 from assignments.gradescope import LARGEST, people, remembered
 from assignments.shelf import keep, ours
 from assignments.tidy import bound
-from tests.handins import cell, course_with_release, perfect, release, text_of
+from tests.assignments.handins import cell, course_with_release, perfect, release, text_of
 
 GOOD = text_of(perfect()).encode()
 Member = tuple[str | zipfile.ZipInfo, bytes]

@@ -26,7 +26,7 @@ STUDENT, SEED = "solution", 11
 
 
 class Attempt(NamedTuple):
-    """One of the answers in tests/mutants_<assignment>.py, by its number."""
+    """One of the answers in tests/assignments/mutants_<assignment>.py, by its number."""
 
     assignment: Assignment
     task: Task
@@ -41,7 +41,7 @@ def attempts() -> list[Attempt]:
     """Every answer of every assignment."""
     found = []
     for assignment in assignments().values():
-        mutants = importlib.import_module(f"tests.mutants_{assignment.name}")
+        mutants = importlib.import_module(f"tests.assignments.mutants_{assignment.name}")
         tasks = {task.name: task for task in assignment.tasks}
         for number, answer in enumerate(mutants.ANSWERS):
             found.append(Attempt(assignment, tasks[answer.task], number, answer))
@@ -73,7 +73,7 @@ def with_answer(attempt: Attempt) -> NotebookNode:
             for name, number in zip(task.exercise.returns, numbers, strict=True)
         )
     else:
-        mutants = Path(f"{Path(answers.__file__).parent}/mutants_{attempt.assignment.name}.py")
+        mutants = Path(__file__).with_name(f"mutants_{attempt.assignment.name}.py")
         text = "\n".join(path.read_text("utf-8") for path in (Path(answers.__file__), mutants))
         text = re.sub(r"^from tests.*$", "", text, flags=re.MULTILINE)
         text = re.sub(r"^import (torch\S*)(?: as (\w+))?$", lazily, text, flags=re.MULTILINE)

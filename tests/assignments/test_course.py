@@ -20,11 +20,12 @@ pytest.importorskip("nbgrader")
 
 from assignments import course as courses
 from assignments.course import grade, release, solution, study
+from assignments.export import export
 from assignments.feedback import feedback
 from assignments.frame import NbGraderError, gradebook, settings
 from assignments.leaks import LeakError
-
-from .notebooks import node, read, write
+from assignments.options import options_of
+from tests.notebooks import node, read, write
 
 NAME = "pointing"
 SECRET = "hidden_marker_5309"  # in hidden tests
@@ -268,6 +269,40 @@ def test_what_is_not_marked_as_it_is_fails(course: Path, monkeypatch: pytest.Mon
     assert failed["b"].endswith(f"{NAME}.ipynb is a link, and links are not followed")
     assert "not marked yet" in failed["c"]
     assert not list(texts(course / "autograded"))
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_points_by_hand_are_held_to_what_a_question_is_worth(
+    course: Path, beyond: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if beyond:
+        with (course / "nbgrader_config.py").open("a", encoding="utf-8") as file:
+            file.write("\nc.Marks.beyond_maximum = True\n")
+    for student in "ab":
+        hand_in(course, student, write_answers())
+    grade(course, NAME)
+    mark_by_hand(course, "a", 6, "More than there is.")
+    mark_by_hand(course, "b", -1, "Less than nothing.")
+    export(course, NAME, "canvas")
+    printed = capsys.readouterr().out
+    text = (course / "export" / f"{NAME}-canvas.csv").read_text("utf-8")
+    totals = [line.rpartition(",")[2] for line in text.splitlines()[2:]]
+    assert totals == (["13", "6"] if beyond else ["12", "7"])
+    told = ["a: question-why has 6 of 5 in the gradebook; 5 count.\n"]
+    told += ["b: question-why has -1 of 5 in the gradebook; 0 count.\n"]
+    assert [one in printed for one in told] == [not beyond] * 2
+    pages = [page.read_text("utf-8") for page in feedback(course, NAME)]
+    assert [
+        f": {total} of 12 points" in page for total, page in zip(totals, pages, strict=True)
+    ] == [True] * 2
+    assert ("6 of 5" in pages[0]) == beyond
+
+
+def test_an_option_that_there_is_not_is_told(course: Path) -> None:
+    with (course / "nbgrader_config.py").open("a", encoding="utf-8") as file:
+        file.write("\nc.Marks.partial = True\n")
+    with pytest.raises(ValueError, match=r"there is no c\.Marks\.partial, but beyond_maximum"):
+        options_of(settings(course))
 
 
 @pytest.mark.parametrize("depth", [1, 2])
