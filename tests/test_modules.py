@@ -1,21 +1,26 @@
 """The torch modules: against torch.nn, against the NumPy encoder, and the faults others had."""
 
+import contextlib
 import copy
 import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import attention_lib
+from attention_lib.cost.counters import peak_live_bytes
 from attention_lib.models.corpus import ANSWERS, MAX_LENGTH, VOCABULARY
 from attention_lib.models.encoder import Encoder as NumpyEncoder
 from attention_lib.models.encoder import initial_weights
 from attention_lib.models.torch_encoder import Encoder
 from attention_lib.shapes import ShapeError
-from attention_lib.torch.modules import MultiHeadAttention, TransformerBlock
+from attention_lib.torch import attention, backends
+from attention_lib.torch.modules import KeyValueCache, MultiHeadAttention, TransformerBlock
 
 B, T, S, D = 3, 5, 7, 22
 FLOAT64 = torch.float64
@@ -23,6 +28,14 @@ FLOAT64 = torch.float64
 
 def randn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """A seed for what torch's own generator draws; it is put back afterwards."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
 
 
 def both(mha: MultiHeadAttention, *inputs: Tensor, **options: object) -> tuple[Tensor, Tensor]:
@@ -77,7 +90,7 @@ def test_agrees_with_torch_by_copied_weights(
 
 def test_a_copy_keeps_mode_dtype_and_dropout_and_shares_nothing() -> None:
     theirs = nn.MultiheadAttention(D, 2, dropout=0.25, dtype=FLOAT64).eval()
-    ours = MultiHeadAttention.from_torch(theirs, rng=3)
+    ours = MultiHeadAttention.from_torch(theirs)
     assert (ours.training, ours.dropout, ours.W_Q.dtype) == (False, 0.25, FLOAT64)
     before = theirs.in_proj_weight.clone()
     nn.init.zeros_(ours.W_Q)
@@ -158,8 +171,6 @@ def test_what_torch_has_no_place_for(sizes: dict[str, int], found: str) -> None:
 def test_what_cannot_be_copied(option: str) -> None:
     with pytest.raises(ValueError, match="add_bias_kv and add_zero_attn"):
         MultiHeadAttention.from_torch(nn.MultiheadAttention(6, 2, **{option: True}))
-    with pytest.raises(ValueError, match=r"dropout 0\.5 needs a seed"):
-        MultiHeadAttention.from_torch(nn.MultiheadAttention(6, 2, dropout=0.5))
     with pytest.raises(TypeError, match=r"found torch\.nn\.modules\.linear\.Linear"):
         MultiHeadAttention.from_torch(nn.Linear(2, 2))  # type: ignore[arg-type]
 
@@ -194,11 +205,11 @@ def test_n11_weights_are_returned_before_dropout() -> None:
 def test_dropout_keeps_the_mean_and_follows_its_seed() -> None:
     mha = MultiHeadAttention(D, 2, kv_heads=1, dropout=0.3, rng=0).train()
     x = randn(B, T, D)
-    state = mha.rng.get_state()
-    outs = torch.stack([mha(x) for _ in range(1000)])
+    with seeded(0):
+        outs = torch.stack([mha(x) for _ in range(1000)])
     torch.testing.assert_close(outs.mean(0), mha.eval()(x), rtol=0, atol=0.05)
-    mha.train().rng.set_state(state)
-    assert torch.equal(mha(x), outs[0])
+    with seeded(0):
+        assert torch.equal(mha.train()(x), outs[0])
 
 
 def test_dropout_reads_nothing_hidden() -> None:
@@ -215,13 +226,33 @@ def test_dropout_is_exact_in_half_precision_and_lets_visible_poison_through() ->
     """The weights that are dropped and summed are those of float32, not their rounded copy."""
     mha = MultiHeadAttention(D, 2, dropout=0.4, rng=0).train()
     x = randn(B, 60, D)
-    out = mha(x)
     half = MultiHeadAttention(D, 2, dropout=0.4, rng=0).train().bfloat16()
-    torch.testing.assert_close(half(x.bfloat16()).float(), out, rtol=0, atol=0.03)
+    with seeded(0):
+        out = mha(x)
+    with seeded(0):
+        torch.testing.assert_close(half(x.bfloat16()).float(), out, rtol=0, atol=0.03)
     x[:, 3] = torch.nan
-    out = mha(x, causal=True)
-    assert out[:, :3].isfinite().all()
-    assert out[:, 3:].isnan().all()
+    assert mha(x, causal=True)[:, 3:].isnan().all()
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_gradients_under_checkpointing_are_those_without(reentrant: bool) -> None:
+    """Checkpointing makes the pass again for its gradients: the same weights are dropped."""
+    mha = MultiHeadAttention(D, 2, dropout=0.5, rng=0).train()
+    layers = nn.Sequential(mha, nn.LayerNorm(D), mha)  # the same module twice in one pass
+    found: list[list[Tensor]] = []
+    for again in (False, True):
+        x = randn(B, T, D, seed=1).requires_grad_()
+        layers.zero_grad()
+        with seeded(3):
+            out = checkpoint(layers, x, use_reentrant=reentrant) if again else layers(x)
+            torch.autograd.backward(out.square().sum())
+        leaves = [x, *layers.parameters()]
+        found.append([out.detach(), *(p.grad for p in leaves if p.grad is not None)])
+    assert len(found[0]) == 1 + 1 + 4 + 2
+    assert not torch.equal(found[0][0], layers.eval()(x)), "nothing was dropped"
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
 
 
 def test_a7_dropout_is_off_in_eval() -> None:
@@ -237,7 +268,7 @@ def test_a8_samples_of_a_batch_do_not_touch() -> None:
     y[1] += 3
     mha = MultiHeadAttention(D, 2, rng=0)
     block = TransformerBlock(D, 2, feed_forward=31, rng=0)
-    for one, two in ((mha(x), mha(y)), (block(x)[0], block(y)[0])):
+    for one, two in ((mha(x), mha(y)), (block(x), block(y))):
         assert torch.equal(one[[0, 2]], two[[0, 2]])
         assert not torch.equal(one[1], two[1])
     encoder = small_encoder()
@@ -264,7 +295,8 @@ def test_starting_weights_follow_the_seed_and_leave_torch_alone() -> None:
     two = MultiHeadAttention(D, 2, bias=True, rng=torch.Generator().manual_seed(4))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
     assert not torch.equal(one.W_Q, MultiHeadAttention(D, 2, rng=5).W_Q)
-    MultiHeadAttention(D, 2, dropout=0.5, rng=4)(randn(B, T, D))
+    MultiHeadAttention(D, 2, dropout=0.5, rng=4).eval()(randn(B, T, D))
+    MultiHeadAttention(D, 2, rng=4).train()(randn(B, T, D))
     assert torch.equal(torch.random.get_rng_state(), before)
     assert float(one.W_Q.detach().abs().max()) <= 1 / D**0.5
 
@@ -273,7 +305,10 @@ def test_a_module_can_be_copied_and_saved() -> None:
     mha = MultiHeadAttention(D, 2, bias=True, dropout=0.3, rng=0)
     twin = copy.deepcopy(mha)
     x = randn(B, T, D)
-    assert torch.equal(mha(x), twin(x))
+    with seeded(0):
+        out = mha(x)
+    with seeded(0):
+        assert torch.equal(out, twin(x))
     fresh = MultiHeadAttention(D, 2, bias=True, rng=1)
     fresh.load_state_dict(mha.state_dict())
     assert torch.equal(fresh(x), mha.eval()(x))
@@ -454,3 +489,82 @@ def test_shipped_weights_give_the_same_in_torch_and_numpy() -> None:
     np.testing.assert_allclose(logits[0].detach(), run.logits, atol=1e-5)
     for layer in range(2):
         np.testing.assert_allclose(weights[layer][0].detach(), run.weights[layer], atol=1e-5)
+
+
+# ---------------------------------------------------------------- fast ways, caches, hidden tokens
+
+
+def test_modules_take_the_way_that_attention_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And hold all weights only where these are asked for, or some are dropped."""
+    monkeypatch.setattr(backends, "MANY", 1)
+    monkeypatch.setattr(backends, "LONG", 1)
+    chosen: list[str] = []
+    choose = backends._choose
+
+    def note(*given: Any) -> Any:
+        chosen.append(choose(*given).name)
+        return choose(*given)
+
+    monkeypatch.setattr(backends, "_choose", note)
+    x = randn(B, T, D)
+    for module in (MultiHeadAttention(D, 2, rng=0), TransformerBlock(D, 2, rng=0)):
+        module(x)
+        out, weights = module(x, return_weights=True)
+        assert (out.shape, weights.shape) == ((B, T, D), (B, 2, T, T))
+    assert chosen == ["tiled", "dense"] * 2
+
+
+@pytest.mark.parametrize("make", [MultiHeadAttention, TransformerBlock])
+def test_modules_hold_no_weights_that_nobody_wants(make: Callable[..., nn.Module]) -> None:
+    """Eight heads of 2,048 tokens: all weights would be 134 MB; with gradients too."""
+    module, n = make(64, 8, rng=0), 2048
+    x = randn(1, n, 64)
+    q, k, v = (randn(1, 8, n, 8, seed=i).requires_grad_() for i in range(3))
+    alone = peak_live_bytes(lambda: attention(q, k, v, causal=True))
+    found = peak_live_bytes(lambda: module(x, causal=True))
+    assert alone < found < alone + 8 * 4 * n * 64 < 4 * 8 * n * n / 4
+
+
+@torch.no_grad()
+def test_a_cache_keeps_nothing_that_was_refused() -> None:
+    mha = MultiHeadAttention(8, 2, rng=0)
+    cache, x = KeyValueCache(), randn(2, 5, 8)
+    mha(x, causal=True, cache=cache)
+    one = x[:, :1]
+    with pytest.raises(ShapeError, match=r"mask \(1, 1, 3, 3\)"):
+        mha(one, mask=torch.ones(1, 1, 3, 3, dtype=torch.bool), cache=cache)
+    with pytest.raises(ShapeError, match=r"cached \(2, 2, 5, 4\), new \(3, 2, 1, 4\)"):
+        mha(randn(3, 1, 8), cache=cache)
+    with pytest.raises(ShapeError, match=r"cached \(2, 2, 5, 4\), new \(2, 4, 1, 2\)"):
+        MultiHeadAttention(8, 4, rng=0)(one, cache=cache)
+    with pytest.raises(TypeError, match=r"cached torch.float32 on cpu, new torch.float64 on cpu"):
+        MultiHeadAttention(8, 2, rng=0).double()(one.double(), cache=cache)
+    with pytest.raises(TypeError, match="causal must be True or False"):
+        mha(one, causal="yes", cache=cache)
+    assert len(cache) == 5
+    torch.testing.assert_close(
+        mha(one, causal=True, cache=cache), mha(one, torch.cat([x, one], 1), causal=True)
+    )
+    assert len(cache) == 6
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_nan_in_hidden_tokens_reaches_no_parameter(dropout: float) -> None:
+    """The last two of the context are hidden from all; in a row padded on the left, causal, the
+    first two of x see nothing."""
+    mha = MultiHeadAttention(D, 2, dropout=dropout, bias=True, rng=0)
+    x, context = randn(B, T, D), randn(B, S, D, seed=1)
+    right = (torch.arange(S) < S - 2).expand(B, 1, T, S)
+    left = (torch.arange(T) >= 2).expand(B, 1, 1, T)
+    found: list[list[Tensor]] = []
+    for poison in (0.0, torch.nan):
+        dirty, padded = context.clone(), x.clone()
+        dirty[:, -2:] = padded[:, :2] = poison
+        mha.zero_grad()
+        with seeded(0):
+            outs = [mha(x, dirty, right), mha(padded, mask=left, causal=True)]
+        torch.autograd.backward(sum(out.square().sum() for out in outs))
+        found.append([*outs, *(p.grad.clone() for p in mha.parameters() if p.grad is not None)])
+    assert len(found[0]) == 2 + 8
+    for clean, x_ in zip(*found, strict=True):
+        torch.testing.assert_close(x_, clean, rtol=0, atol=0)

@@ -101,7 +101,7 @@ class Encoder(nn.Module):
         x = F.embedding(tokens, self.embedding) + self.position[:T]
         weights = []
         for block in self.layer:
-            x, seen = block(x, mask)
+            x, seen = block(x, mask, return_weights=True)
             weights.append(seen)
         return self.norm(x) @ self.W_answer + self.b_answer, weights
 

@@ -1,6 +1,7 @@
 """Multi-head attention as a torch module, and the small encoder that chapter 1 trains."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ from torch.nn import functional as F
 
 from ..heads import head_sizes, merge_heads, split_heads
 from ..shapes import ShapeError, check_count, check_real, describe
+from .backends import attention
 from .core import attend, softmax
 from .shapes import check_attention, check_tensor
+from .visibility import allowed_pairs
 
 Rng = int | np.integer[Any] | torch.Generator
 
@@ -42,11 +45,25 @@ class KeyValueCache:
     def __len__(self) -> int:
         return 0 if self.k is None else self.k.shape[-2]
 
-    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Put those of the next tokens behind the others, and return all."""
-        self.k = k if self.k is None else torch.cat((self.k, k), -2)
-        self.v = v if self.v is None else torch.cat((self.v, v), -2)
-        return self.k, self.v
+    def followed_by(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """All keys and values, with those of the next tokens last; the cache stays as it is.
+
+        Raises ShapeError or TypeError where these are of another batch, heads, width, dtype or device.
+        """
+        if self.k is None or self.v is None:
+            return k, v
+        for name, old, new in (("keys", self.k, k), ("values", self.v, v)):
+            if (*old.shape[:-2], old.shape[-1]) != (*new.shape[:-2], new.shape[-1]):
+                raise ShapeError(
+                    f"{name} must fit those in the cache in all but axis -2: "
+                    f"cached {tuple(old.shape)}, new {tuple(new.shape)}"
+                )
+            if (old.dtype, old.device) != (new.dtype, new.device):
+                raise TypeError(
+                    f"{name} must share dtype and device with those in the cache: cached "
+                    f"{old.dtype} on {old.device}, new {new.dtype} on {new.device}"
+                )
+        return torch.cat((self.k, k), -2), torch.cat((self.v, v), -2)
 
 
 class MultiHeadAttention(nn.Module):
@@ -57,9 +74,9 @@ class MultiHeadAttention(nn.Module):
     d_k, d_v  widths of one head, d_model // heads by default
     d_context, d_values   widths of the tokens of which keys and values are made, d_model by default
     bias      whether each projection adds a vector (b_Q, b_K, b_V, b_O; None without)
-    dropout   share of the weights that is set to 0 in training
-    rng       seed or torch.Generator of the starting weights, uniform within 1/sqrt(rows), and of
-              the dropout
+    dropout   share of the weights that is set to 0 in training, drawn as torch.nn.Dropout does, from
+              torch's own generator (torch.manual_seed): the one that checkpointing keeps
+    rng       seed or torch.Generator of the starting weights, uniform within 1/sqrt(rows)
 
     The weights are used as x @ W: W_Q (d_model, H·d_k), W_K (d_context, Hk·d_k),
     W_V (d_values, Hk·d_v), W_O (H·d_v, d_model). Raises ShapeError if the heads do not divide.
@@ -98,7 +115,7 @@ class MultiHeadAttention(nn.Module):
         d_context = self.d_model if d_context is None else check_count("d_context", d_context, 1)
         d_values = self.d_model if d_values is None else check_count("d_values", d_values, 1)
         self.dropout = float(dropout)
-        self.rng = as_generator(rng)
+        rng = as_generator(rng)
         sizes = {
             "Q": (self.d_model, self.heads * d_k),
             "K": (d_context, self.kv_heads * d_k),
@@ -106,19 +123,16 @@ class MultiHeadAttention(nn.Module):
             "O": (self.heads * d_v, self.d_model),
         }
         for name, (rows, columns) in sizes.items():
-            setattr(self, f"W_{name}", uniform(rows, (rows, columns), self.rng))
-            b = uniform(rows, (columns,), self.rng) if bias else None
+            setattr(self, f"W_{name}", uniform(rows, (rows, columns), rng))
+            b = uniform(rows, (columns,), rng) if bias else None
             self.register_parameter(f"b_{name}", b)
 
     @classmethod
-    def from_torch(
-        cls, module: nn.MultiheadAttention, *, rng: Rng | None = None
-    ) -> "MultiHeadAttention":
+    def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
         """Copy a torch.nn.MultiheadAttention, its weights and biases, dtype, device and dropout.
 
         The copy is batch first, whatever the original is, and its masks are the opposite: here
-        True = may look. `rng` draws the dropout; it is required if the original has any.
-        Raises ValueError for add_bias_kv and add_zero_attn, which this module does not have.
+        True = may look. Raises ValueError for add_bias_kv and add_zero_attn, which this module does not have.
         """
         if not isinstance(module, nn.MultiheadAttention):
             raise TypeError(
@@ -128,8 +142,6 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(
                 "add_bias_kv and add_zero_attn add keys that this module does not have"
             )
-        if module.dropout and rng is None:
-            raise ValueError(f"dropout {module.dropout} needs a seed or a torch.Generator as rng")
         old = module.state_dict()
         if "in_proj_weight" in old:
             projections = dict(zip("QKV", old["in_proj_weight"].chunk(3), strict=True))
@@ -147,7 +159,7 @@ class MultiHeadAttention(nn.Module):
             d_values=module.vdim,
             bias="in_proj_bias" in old,
             dropout=module.dropout,
-            rng=0 if rng is None else rng,
+            rng=0,  # of weights that are replaced
         ).to(module.out_proj.weight)
         copy.load_state_dict(state)
         return copy.train(module.training)
@@ -204,32 +216,79 @@ class MultiHeadAttention(nn.Module):
 
         Values are made of `values` (B, S, d_values), by default of the context. Returns
         (B, T, d_model), with `return_weights` also each head's weights (B, H, T, S), as they are
-        before dropout. With a `cache` the keys and values are put behind those it holds, and all S
-        are looked at. The other arguments are those of `attention`: a mask (B, T, S) for all heads
-        is (B, 1, T, S). Raises ShapeError or TypeError with what was found.
+        before dropout; without, it takes the memory and time of `attention`. With a `cache` the keys
+        and values are put behind those it holds, and all S are looked at; what is refused is not put
+        there. The other arguments are those of `attention`: a mask (B, T, S) for all heads is
+        (B, 1, T, S). Tokens that are hidden in every head, or see nothing, reach no output and no
+        gradient. Raises ShapeError or TypeError with what was found.
         """
         context = x if context is None else context
         values = context if values is None else values
-        q = split_heads(self._project("x", x, self.W_Q, self.b_Q), self.heads)
-        k = split_heads(self._project("context", context, self.W_K, self.b_K), self.kv_heads)
-        v = split_heads(self._project("values", values, self.W_V, self.b_V), self.kv_heads)
+        _check_tokens("x", x, self.W_Q)
+        _check_tokens("context", context, self.W_K)
+        _check_tokens("values", values, self.W_V)
+        if mask is not None or bias is not None or (causal and x.shape[-2] > context.shape[-2]):
+            before = 0 if cache is None else len(cache)
+            x, context, values = self._without_hidden(
+                x, context, values, mask, bias, causal, before
+            )
+        q = split_heads(_project(x, self.W_Q, self.b_Q), self.heads)
+        k = split_heads(_project(context, self.W_K, self.b_K), self.kv_heads)
+        v = split_heads(_project(values, self.W_V, self.b_V), self.kv_heads)
         if cache is not None:
-            k, v = cache.append(k, v)
+            k, v = cache.followed_by(k, v)
+        if self.training and self.dropout:
+            check_attention(q, k, v, mask, bias, causal, None)
+            drop = partial(F.dropout, p=self.dropout)
+            out, weights = attend(q, k, v, mask, bias, causal, None, drop)
+            found = (out, weights) if return_weights else out
+        else:
+            found = attention(
+                q, k, v, mask, bias=bias, causal=causal, return_weights=return_weights
+            )
+        if cache is not None:
+            cache.k, cache.v = k, v
+        if isinstance(found, Tensor):
+            return _project(merge_heads(found), self.W_O, self.b_O)
+        return _project(merge_heads(found[0]), self.W_O, self.b_O), found[1]
+
+    def _without_hidden(
+        self,
+        x: Tensor,
+        context: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        causal: bool,
+        before: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The tokens, 0 where they see nothing or none sees them, in any head.
+
+        A product with a NaN has NaN in the gradient of its matrix, be that of its output 0.
+        `before` is the number of keys before those of the context.
+        """
+        T, S = x.shape[-2], before + context.shape[-2]
+        q, k, v = (
+            tokens.new_empty(()).expand(*tokens.shape[:-2], heads, n, 1)
+            for tokens, heads, n in (
+                (x, self.heads, T),
+                (context, self.kv_heads, S),
+                (values, self.kv_heads, before + values.shape[-2]),
+            )
+        )
         check_attention(q, k, v, mask, bias, causal, None)
-        drop = self._drop if self.training and self.dropout else None
-        out, weights = attend(q, k, v, mask, bias, causal, None, drop)
-        out = self._project("out", merge_heads(out), self.W_O, self.b_O)
-        return (out, weights) if return_weights else out
+        allowed = allowed_pairs(T, S, mask, bias, causal, x.device)
+        if allowed is None:
+            return x, context, values
+        sees, seen = allowed.any(-1), allowed.any(-2)
+        if allowed.ndim > 2:
+            sees, seen = sees.any(-2), seen.any(-2)
+        sees, seen = sees[..., None], seen[..., before:, None]
+        return x.where(sees, 0), context.where(seen, 0), values.where(seen, 0)
 
-    def _project(self, name: str, x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
-        _check_tokens(name, x, W)
-        return x @ W if b is None else x @ W + b
 
-    def _drop(self, weights: Tensor) -> Tensor:
-        """Set some weights to 0 and raise the others to keep the mean."""
-        keep = 1 - self.dropout
-        drawn = torch.rand(weights.shape, generator=self.rng, device=self.rng.device) < keep
-        return weights * drawn.to(weights.device) / keep
+def _project(x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
+    return x @ W if b is None else x @ W + b
 
 
 def _check_tokens(name: str, x: Tensor, W: Tensor) -> None:
@@ -346,16 +405,19 @@ class TransformerBlock(nn.Module):
         *,
         causal: bool = False,
         cache: KeyValueCache | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Tokens (B, T, d_model) and the attention's weights (B, H, T, S).
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Tokens (B, T, d_model), with `return_weights` also the attention's weights (B, H, T, S).
 
-        S is T, or with a `cache` the number of tokens it holds when x has been put in.
+        S is T, or with a `cache` the number of tokens it holds when x has been put in. A hidden token
+        is added to its own output all the same, so that a NaN in it reaches the norms' gradients.
         """
         _check_tokens("x", x, self.attention.W_Q)
-        update, weights = self.attention(
-            self.norm(x), mask=mask, causal=causal, cache=cache, return_weights=True
+        found = self.attention(
+            self.norm(x), mask=mask, causal=causal, cache=cache, return_weights=return_weights
         )
+        update, *weights = found if return_weights else (found,)
         x = x + update
         if self.feed_forward is not None:
             x = x + self.feed_forward(x)
-        return x, weights
+        return (x, weights[0]) if return_weights else x

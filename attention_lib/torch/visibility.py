@@ -115,5 +115,6 @@ def traced() -> bool:
 
 def has_numbers(x: Tensor) -> bool:
     """Whether what to do may depend on the numbers in `x`: there are some, and they are not traced."""
-    fake = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
-    return not (x.is_meta or fake or traced())
+    if x.is_meta or traced():
+        return False
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is None

@@ -99,7 +99,7 @@ class LanguageModel(nn.Module):
         x = F.embedding(tokens, self.embedding) + self.position[start:stop]
         mask = None if lengths is None else padding_mask(lengths, tokens.shape[1])
         for i, block in enumerate(self.layer):
-            x, _ = block(x, mask, causal=self.recipe.causal, cache=caches[i] if caches else None)
+            x = block(x, mask, causal=self.recipe.causal, cache=caches[i] if caches else None)
         return self.norm(x) @ self.W_word + self.b_word
 
 

@@ -92,7 +92,7 @@ class Masked(Recaller):
         """Logits (B, answers) for embedded tokens (B, N, WIDTH)."""
         x = embedded + sinusoids(embedded.shape[1], WIDTH, dtype=embedded.dtype)
         for block in self.layer:
-            x, _ = block(x, self.mask)
+            x = block(x, self.mask)
         return self.norm(x[:, -1]) @ self.W_out
 
 
