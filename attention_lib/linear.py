@@ -5,6 +5,7 @@ out_i = φ(q_i) Σ_j φ(k_j) v_jᵀ / φ(q_i)·Σ_j φ(k_j). The sums, a matrix 
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -91,17 +92,18 @@ def linear_attention(
     check_attention(q, k, v, None, None, causal, None)
     dtype, T, S = q.dtype, q.shape[-2], k.shape[-2]
     q, k, v, out, state, total = _start(q, k, v, feature_map)
+    features = partial(_features, feature_map, total.shape[-1])
     seen = max(S - T, 0) if causal else S  # the keys that every query sees
     for keys in _chunks(0, seen):
-        _add(state, total, _features(feature_map, k[..., keys, :]), v[..., keys, :])
+        _add(state, total, features(k[..., keys, :]), v[..., keys, :])
     if not causal:
         for queries in _chunks(0, T if S else 0):
-            Q = _features(feature_map, q[..., queries, :])
+            Q = features(q[..., queries, :])
             out[..., queries, :] = multiply(Q, state) / _dot(Q, total)
         return out.astype(dtype, copy=False)
     for keys in _chunks(seen, S):
         queries = slice(keys.start - S + T, keys.stop - S + T)
-        Q, K = (_features(feature_map, x) for x in (q[..., queries, :], k[..., keys, :]))
+        Q, K = (features(x) for x in (q[..., queries, :], k[..., keys, :]))
         V, allowed = v[..., keys, :], causal_mask(K.shape[-2])
         weights = np.where(allowed, multiply(Q, K.swapaxes(-1, -2)), 0)
         values = multiply(Q, state) + read_values(weights, V, allowed)
@@ -122,13 +124,14 @@ def linear_attention_scan(
     check_attention(q, k, v, None, None, True, None)
     dtype, T, S = q.dtype, q.shape[-2], k.shape[-2]
     q, k, v, out, state, total = _start(q, k, v, feature_map)
+    features = partial(_features, feature_map, total.shape[-1])
     for j in range(S):
         key = slice(j, j + 1)
-        _add(state, total, _features(feature_map, k[..., key, :]), v[..., key, :])
+        _add(state, total, features(k[..., key, :]), v[..., key, :])
         i = j - S + T
         if i >= 0:
             query = slice(i, i + 1)
-            Q = _features(feature_map, q[..., query, :])
+            Q = features(q[..., query, :])
             out[..., query, :] = multiply(Q, state) / _dot(Q, total)
     return out.astype(dtype, copy=False)
 
@@ -146,7 +149,7 @@ def recall_share(
     keys = rng.standard_normal((check_count("pairs", pairs, least=1), check_count("d", d, least=1)))
     values = rng.standard_normal((pairs, d))
     values /= np.linalg.norm(values, axis=-1, keepdims=True)
-    features = _features(feature_map, keys)
+    features = _features(feature_map, None, keys)
     found = multiply(features, multiply(features.T, values))
     return float((multiply(found, values.T).argmax(-1) == np.arange(pairs)).mean())
 
@@ -176,7 +179,7 @@ def _start(
     q, k, v, _ = prepare(q, k, v, None, None, False)
     leading = np.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v)))
     out = np.zeros((*leading, q.shape[-2], v.shape[-1]), q.dtype)
-    none = _features(feature_map, k[..., :0, :])
+    none = _features(feature_map, None, k[..., :0, :])
     return q, k, v, out, multiply(none.swapaxes(-1, -2), v[..., :0, :]), none.sum(-2, keepdims=True)
 
 
@@ -186,7 +189,7 @@ def _check_rows(x: Array) -> None:
         raise ShapeError("x must have an axis (..., d): x ()")
 
 
-def _features(feature_map: FeatureMap, x: Array) -> Array:
+def _features(feature_map: FeatureMap, width: int | None, x: Array) -> Array:
     if not callable(feature_map):
         raise TypeError(
             f"feature_map must be a function of an array: found {describe(feature_map)}"
@@ -199,6 +202,10 @@ def _features(feature_map: FeatureMap, x: Array) -> Array:
     if phi.ndim != x.ndim or phi.shape[:-1] != x.shape[:-1]:
         raise ShapeError(
             f"feature_map must keep all axes but the last: {x.shape} became {phi.shape}"
+        )
+    if width not in (None, phi.shape[-1]):
+        raise ShapeError(
+            f"feature_map must give equally many features each time: {width}, then {phi.shape[-1]}"
         )
     return phi.astype(x.dtype, copy=False)
 

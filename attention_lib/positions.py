@@ -95,7 +95,7 @@ def rotation_angles(positions: npt.NDArray[Any], width: int, base: float) -> Arr
 
 def rotation_frequencies(width: int, base: float) -> list[float]:
     """1 / base^(2i/width) for i below width / 2: the angle by which each pair turns in one step."""
-    if width % 2:
+    if check_size("width", width) % 2:
         raise ShapeError(
             f"features are turned in pairs, so their number must be even: found {width}"
         )
@@ -128,7 +128,7 @@ def alibi_bias(
 
 def alibi_slopes(heads: int) -> list[float]:
     """How much one step costs, for each head; see `alibi_bias`."""
-    heads = check_count("heads", heads, least=1)
+    heads = check_count("heads", check_size("heads", heads), least=1)
     power = 2 ** (heads.bit_length() - 1)
     return _geometric(power) + _geometric(2 * power)[::2][: heads - power]
 

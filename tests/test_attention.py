@@ -870,3 +870,27 @@ def test_a_learned_scale_has_a_gradient(path: Path) -> None:
     assert scale.grad is not None
     assert scale.grad.dtype == path.native
     assert float(scale.grad.abs()) > 0
+
+
+@pytest.mark.parametrize("how", TRANSFORMED, ids=lambda how: "".join(how) or "plain")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by torch itself
+def test_forward_mode(how: Case) -> None:
+    """A directional derivative, and Jacobian and Hessian, as reverse mode gives them."""
+    lib: Any = Path("torch", "float64").lib
+    func: Any = torch.func
+    q, k, v = (torch.from_numpy(draw(*x, 7)) for x in ((6, 4), (3, 5), (3, 5)))
+
+    def attend(q: Any) -> Any:
+        return lib.attention(q, k, v, **how)
+
+    out, change = func.jvp(attend, (q,), (torch.ones_like(q),))
+    torch.testing.assert_close(out, attend(q))
+    jacobian = func.jacrev(attend)(q)
+    torch.testing.assert_close(change, jacobian.sum((3, 4, 5)), rtol=0, atol=1e-12)
+    torch.testing.assert_close(func.jacfwd(attend)(q), jacobian, rtol=0, atol=1e-12)
+
+    def loss(q: Any) -> Any:
+        return attend(q).square().sum()
+
+    found, expected = func.hessian(loss)(q), func.jacrev(func.jacrev(loss))(q)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -297,6 +298,7 @@ def test_tiled_by_its_name_is_differentiable_once() -> None:
         torch.autograd.grad(out.sum(), leaves, create_graph=True)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by torch itself
 def test_sdpa_has_no_forward_mode_and_says_so() -> None:
     q = few()[0]
     with pytest.raises(RuntimeError, match=r"^backend='sdpa' .* no forward mode; use 'dense'"):
@@ -374,3 +376,48 @@ def test_on_a_gpu_auto_takes_the_kernel(dtype: torch.dtype) -> None:
     assert isinstance(exact, Tensor)
     out = attention(q, k, v, causal=True)
     torch.testing.assert_close(out, exact.to(dtype), rtol=2e-2, atol=2e-2)
+
+
+# ---------------------------------------------------------------- what torch's own gets wrong
+
+
+@pytest.mark.parametrize("scale", [-0.5, 0.0, -0.0, 0])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_sdpa_takes_any_scale(causal: bool, scale: float) -> None:
+    """With a scale of 0 or less and causal, torch's own multiplies its -inf by it: NaN."""
+    found, expected = (
+        attention(*few(), causal=causal, scale=scale, backend=b) for b in ("sdpa", "dense")
+    )
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("backend", ["dense", "tiled", "sdpa"])
+def test_gradients_of_grouped_heads_are_added_up_in_float32(backend: str) -> None:
+    """Heads whose parts of d_k and d_v overflow float16 one after another, and not in sum."""
+    q, k, v = (torch.from_numpy(draw(1, n, 4, 8, seed=n)).half() for n in (8, 1, 1))
+    k, v = (torch.from_numpy(draw(1, 2, 4, 8, seed=n)).half().requires_grad_() for n in (2, 3))
+    d_out = torch.full((1, 8, 4, 8), 3e4).half()
+    d_out[:, 2:4] *= -1
+    d_out[:, 6:] *= -1
+    out = attention(q, k, v, backend=backend)
+    assert isinstance(out, Tensor)
+    exact = attention(q.double(), k.double(), v.double(), backend="dense")
+    assert isinstance(exact, Tensor)
+    (found,) = torch.autograd.grad(out, v, d_out)
+    (expected,) = torch.autograd.grad(exact, v, d_out.double())
+    assert found.isfinite().all()
+    torch.testing.assert_close(found.double(), expected.double(), rtol=0.01, atol=200)
+
+
+@pytest.mark.parametrize("backend", ["auto", "dense", "tiled", "sdpa"])
+def test_fake_tensors(backend: str) -> None:
+    """Which have shapes and a device, and no numbers."""
+    with FakeTensorMode():
+        q = torch.ones(1, 2, 600, 4, requires_grad=True)
+        mask = torch.ones(600, 600, dtype=torch.bool)
+        for options in ({}, {"causal": True}, {"mask": mask}):
+            out = attention(q, q, q, backend=backend, **options)
+            assert isinstance(out, Tensor)
+            assert out.shape == q.shape
+            assert torch.autograd.grad(out.sum(), q)[0].shape == q.shape

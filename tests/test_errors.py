@@ -485,3 +485,44 @@ def test_weights_loaded_by_hand() -> None:
             refuse(partial(mha, x), TypeError, f"b_{name} must be a NumPy array")
         setattr(mha, f"b_{name}", np.ones(6, dtype=complex))
         refuse(partial(mha, x), TypeError, f"b_{name} must hold", "found complex128")
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors(layout: torch.layout) -> None:
+    x = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=layout)
+    refuse(lambda: AT.attention(x, x, x), TypeError, "q must be one tensor", "a nested tensor")
+    refuse(lambda: AT.softmax(x), TypeError, "scores must be one tensor")
+
+
+@pytest.mark.parametrize("lib", [A, AT], ids=["numpy", "torch"])
+def test_numbers_that_no_memory_holds(lib: Any) -> None:
+    """A size is refused; a window, stride or block may be larger than all there is."""
+    n = 2**63
+    refuse(lambda: lib.causal_mask(1, n), ValueError, "S must be below", f"found {n}")
+    refuse(lambda: lib.causal_mask(n), ValueError, "T must be below", f"found {n}")
+    refuse(lambda: lib.padding_mask([n]), ValueError, "S must be below")
+    refuse(lambda: lib.alibi_bias(2, n), ValueError, "T must be below")
+    refuse(lambda: lib.sinusoids(n, 4), ValueError, "T must be below")
+    refuse(lambda: lib.sinusoids(2, n), ValueError, "width must be below")
+    refuse(lambda: lib.alibi_bias(n, 2), ValueError, "heads must be below")
+    one = np.ones((1, 1), dtype=bool) if lib is A else torch.ones(1, 1, dtype=torch.bool)
+    for mask in (
+        lib.sliding_window_mask(3, n, causal=False),
+        lib.global_window_mask(3, n, n, causal=False),
+        lib.block_mask(3, one, block_size=n),
+    ):
+        assert mask.all()
+    np.testing.assert_array_equal(lib.strided_mask(3, n), lib.causal_mask(3))
+
+
+def test_a_block_larger_than_all_there_is() -> None:
+    x, one = np.ones((5, 3)), np.ones((1, 1), dtype=bool)
+    found = A.block_sparse_attention(x, x, x, one, block_size=2**63)
+    np.testing.assert_allclose(found, A.attention(x, x, x))
+    refuse(
+        lambda: A.block_sparse_attention(x, x, x, np.ones((2, 1), dtype=bool), block_size=2**63),
+        ShapeError,
+        "= (1, 1): blocks (2, 1)",
+        f"block_size {2**63}",
+    )

@@ -275,3 +275,15 @@ def test_errors_say_what_was_found() -> None:
     for feature_map in (elu_plus_one, identity, dpfp):
         with pytest.raises(TypeError, match=r"^x must be a NumPy array"):
             feature_map([1.0])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_feature_map_of_varying_width_is_refused(causal: bool) -> None:
+    widths = iter(range(1, 9))
+    x = draw(5, 3)
+
+    def wider(x: Any) -> Any:
+        return np.ones((*x.shape[:-1], next(widths)))
+
+    with pytest.raises(ShapeError, match=r"^feature_map must give equally many .*: 1, then 2$"):
+        linear_attention(x, x, x, causal=causal, feature_map=wider)

@@ -264,3 +264,38 @@ def test_both_libraries_have_the_same_names_and_arguments() -> None:
         tensors = ("device", "backend")  # only they have a choice of these
         own = [p for p in inspect.signature(theirs).parameters if p not in tensors]
         assert own == list(inspect.signature(ours).parameters), name
+
+
+def test_every_mask_is_there_for_tensors_and_is_the_same() -> None:
+    lib = attention_lib.torch
+    names = [name for name in attention_lib.__all__ if name.endswith("_mask")]
+    assert len(names) == 7
+    assert set(names) <= set(lib.__all__)
+    blocks = draw(2, 3, 3) > 0
+    for T, S in ((5, 5), (3, 5), (5, 3), (0, 5), (5, 0)):
+        calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+            ("causal_mask", (T, S), {}),
+            ("causal_mask", (T, S), {"align": "upper-left"}),
+            ("sliding_window_mask", (T, 2, S), {}),
+            ("sliding_window_mask", (T, None, S), {"causal": False}),
+            ("strided_mask", (T, 2, S), {}),
+            ("global_window_mask", (T, 2, 1, S), {}),
+            ("global_window_mask", (T, 1, 2, S), {"causal": False}),
+            ("padding_mask", ([min(2, S), 0], S), {}),
+            ("document_mask", (np.arange(T) // 2, np.arange(S) // 2), {}),
+        ]
+        for name, arguments, options in calls:
+            expected = getattr(attention_lib, name)(*arguments, **options)
+            found = getattr(lib, name)(*arguments, **options)
+            assert (found.dtype, tuple(found.shape)) == (torch.bool, expected.shape)
+            np.testing.assert_array_equal(found, expected)
+    for causal in (False, True):
+        options = {"block_size": 2, "causal": causal}
+        found = lib.block_mask(5, torch.from_numpy(blocks), 6, **options)
+        np.testing.assert_array_equal(found, attention_lib.block_mask(5, blocks, 6, **options))
+    with pytest.raises(attention_lib.ShapeError, match=r"= \(2, 3\): blocks \(2, 2\), T 3, S 5"):
+        lib.block_mask(3, torch.ones(2, 2, dtype=torch.bool), 5, block_size=2)
+    refused: list[tuple[Any, str]] = [(blocks, "numpy.ndarray"), (torch.ones(3, 3), "float32")]
+    for wrong, found in refused:
+        with pytest.raises(TypeError, match=f"blocks must be .*: found {found}"):
+            lib.block_mask(5, wrong, 6, block_size=2)

@@ -250,3 +250,59 @@ def test_alibi_prefers_near_keys_and_shifts_nothing(path: Path) -> None:
     ratios = last[:, :-1] / last[:, 1:]
     expected = np.exp(-(2.0 ** -np.arange(1, 9)))[:, None]
     np.testing.assert_allclose(ratios, np.broadcast_to(expected, (8, 4)), rtol=8 * path.eps)
+
+
+# ---------------------------------------------------------------- compiled, and under vmap
+
+LENGTHS = range(2, 14)
+
+
+def graphs(function: Any, argument: Any) -> int:
+    """How many graphs torch.compile makes for all LENGTHS; raises where it breaks or is wrong."""
+    made = []
+
+    def keep(module: Any, inputs: Any) -> Any:
+        made.append(module)
+        return module.forward
+
+    torch._dynamo.reset()
+    compiled: Any = torch.compile(function, backend=keep, fullgraph=True)
+    for T in LENGTHS:
+        torch.testing.assert_close(compiled(argument(T)), function(argument(T)), rtol=0, atol=0)
+    return len(made)
+
+
+def all_positions(x: torch.Tensor) -> list[torch.Tensor]:
+    """Everything that is made for a length, by torch's operations."""
+    lib, T = attention_lib.torch, x.shape[-2]
+    blocks = torch.ones(-(-T // 2), -(-T // 2), dtype=torch.bool).tril()
+    return [
+        lib.rotary(x),
+        lib.rotary(x, torch.arange(T) + 3, pairing="interleaved"),
+        lib.sinusoids(T, 6),
+        lib.alibi_bias(3, T),
+        lib.causal_mask(T),
+        lib.sliding_window_mask(T, 3),
+        lib.strided_mask(T, 2),
+        lib.global_window_mask(T, 2, 1),
+        lib.block_mask(T, blocks, block_size=2),
+        lib.padding_mask(torch.tensor([1, 2]), T),
+        lib.document_mask(torch.arange(T) // 2),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by torch itself
+def test_masks_and_positions_compile_to_one_graph_for_all_lengths_but_the_first() -> None:
+    assert graphs(all_positions, lambda T: torch.from_numpy(draw(2, T, 6))) == 2
+
+
+def test_vmap_over_positions() -> None:
+    x, at = torch.from_numpy(draw(3, 2, 5, 6)), torch.arange(15).reshape(3, 1, 5)
+    rotary, vmap = attention_lib.torch.rotary, torch.func.vmap
+    same = x[:1].expand(3, 2, 5, 6)
+    for found, expected in (
+        (vmap(rotary)(x, at), rotary(x, at)),
+        (vmap(rotary, (None, 0))(x[0], at), rotary(same, at)),
+        (vmap(rotary, (0, None))(x, at[0]), rotary(x, at[:1])),
+    ):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)

@@ -28,7 +28,10 @@ What = Literal["query", "key", "value"]
 
 @dataclass(frozen=True)
 class Cut:
-    """Hide the key at position `key` from the query at position `query` in one head, or in all."""
+    """Hide the key at position `key` from the query at position `query` in one head, or in all.
+
+    The field calls this attention knockout.
+    """
 
     layer: int
     query: int
@@ -38,7 +41,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class HeadOff:
-    """Make the output of one head zero."""
+    """Make the output of one head zero: zero ablation of the head."""
 
     layer: int
     head: int
@@ -48,6 +51,7 @@ class HeadOff:
 class Take:
     """Give position `to` the query, key or value vector of position `source`, in one head or all.
 
+    The field calls this activation patching.
     `source` is a position in the same sentence, or in the sentence `words`, which is run unedited.
     Every Take of a layer reads the vectors as they were before any Take of that layer.
     """
@@ -304,8 +308,8 @@ class Encoder:
         """One layer's update of x (T, d), and its q, k, v and weights."""
         projections = (self.tensors[f"layer.{layer}.{name}"] for name in ("W_Q", "W_K", "W_V"))
         qkv = [split_heads(x @ projection, self.heads) for projection in projections]
-        q, k, v = _take(layer, qkv, edits, twins)
-        mask = _cut(len(x), self.heads, edits)
+        q, k, v = _patched(layer, qkv, edits, twins)
+        mask = _knockout_mask(len(x), self.heads, edits)
         out, weights = attention(q, k, v, mask, return_weights=True)
         for edit in edits:
             if isinstance(edit, HeadOff):
@@ -351,7 +355,7 @@ class Encoder:
 
 
 def _read_sizes(weights: Mapping[str, Array]) -> dict[str, int]:
-    """The sizes that `initial_weights` makes such weights with, as far as they can be told."""
+    """The sizes that `initial_weights` makes such weights with, as far as they show them."""
 
     def size(name: str, axis: int) -> int:
         return (*np.shape(weights.get(name, ())), 1, 1)[axis] or 1
@@ -367,7 +371,7 @@ def _read_sizes(weights: Mapping[str, Array]) -> dict[str, int]:
     }
 
 
-def _take(
+def _patched(
     layer: int,
     qkv: Sequence[Array],
     edits: list[Edit],
@@ -389,7 +393,7 @@ def _take(
     return after["query"], after["key"], after["value"]
 
 
-def _cut(T: int, heads: int, edits: list[Edit]) -> Mask | None:
+def _knockout_mask(T: int, heads: int, edits: list[Edit]) -> Mask | None:
     """The mask (H, T, T) that the Cuts make; None without any."""
     cuts = [edit for edit in edits if isinstance(edit, Cut)]
     if not cuts:
