@@ -25,9 +25,10 @@ from book import printing
 from book._ext import links, offers
 from book._ext.api import _block
 from book._ext.bibliography import find_work, read_works
-from book._ext.chapters import Chapter, Shelf
+from book._ext.chapters import Chapter
 from book._ext.faults import faults, shown_by
 from book._ext.formulas import FormulaError, to_mathml, typeset
+from book._ext.shelf import Shelf
 from book._ext.translation import translate
 
 from .book_helpers import ROOT, build

@@ -19,9 +19,10 @@ from book import pyodide
 
 from . import api, formulas, links, live, offers, on_page, pages, search
 from .bibliography import read_works
-from .chapters import Chapter, Shelf
+from .chapters import Chapter
 from .faults import faults
 from .glossary import read_terms
+from .shelf import Shelf
 from .translation import translate
 
 LOGGER = logging.getLogger(__name__)

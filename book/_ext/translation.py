@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from html import escape
 
 from .bibliography import find_work
-from .chapters import FORMULA, LISTED, Cell, Chapter, Notebook, Shelf, figure_kind
+from .chapters import FORMULA, LISTED, Cell, Chapter, Notebook, figure_kind
 from .formulas import typeset
 from .on_page import offer
+from .shelf import Shelf
 
 # Where nothing is changed: code, formulas, links, elements of HTML, headings.
 _KEPT = re.compile(
