@@ -57,7 +57,11 @@ class Handler(http.server.SimpleHTTPRequestHandler):
                 self.send_header("Content-Encoding", "gzip")
         self.end_headers()
         if body and not known:
-            self.wfile.write(data)
+            self.send(data)
+
+    def send(self, data: bytes) -> None:
+        """Write the body of an answer."""
+        self.wfile.write(data)
 
 
 @functools.cache

@@ -192,7 +192,12 @@ def told() -> dict[str, list[list[Any]]]:
 
 
 def test_a_cell_prints_and_shows_its_last_value(told: dict[str, list[list[Any]]]) -> None:
-    assert told["print('one')\n2 * x"] == [["above", 1, 1], ["running"], ["text", "one\n42\n"]]
+    assert told["print('one')\n2 * x"] == [
+        ["above", 1, 1],
+        ["running"],
+        ["text", "one\n"],
+        ["text", "42\n"],
+    ]
     assert told["x = 1\nx;"] == [["running"]]
     assert said(told["print('end', end='')"]) == "end\n"
     assert said(told["check(attend_one)"]) == "attend_one: not written yet.\n"

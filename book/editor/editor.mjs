@@ -18,11 +18,12 @@ export function edit(parent, { text, label, describedBy, changed, run }) {
         indentUnit.of("    "),
         indentOnInput(),
         bracketMatching(),
+        EditorView.lineWrapping,
         pythonLanguage,
         syntaxHighlighting(classHighlighter),
         keymap.of([...runs, indentWithTab, ...defaultKeymap, ...historyKeymap]),
         EditorView.contentAttributes.of({
-          "aria-label": label, "aria-describedby": describedBy, autocapitalize: "off", spellcheck: "false",
+          "aria-label": label, "aria-describedby": describedBy, tabindex: "0", autocapitalize: "off", spellcheck: "false",
         }),
         EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
       ],

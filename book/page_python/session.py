@@ -13,7 +13,6 @@ import json
 import linecache
 import re
 import sys
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,6 @@ Tell = Callable[..., None]
 FILE = "<your code>"
 HEAD, TAIL, LONGEST = 300, 20, 2000  # lines that are shown, and characters of one
 DRAWS = re.compile(r"^\s*(?:import|from) +(?:figures|matplotlib|mpl_toolkits)\b", re.MULTILINE)
-OFTEN = 0.1  # seconds between two tellings of what is printed
 
 
 class Session:
@@ -101,7 +99,6 @@ class Session:
         if not raw or not isinstance(data, dict):
             print(repr(data))
         elif "image/svg+xml" in data:
-            sys.stdout.flush()
             self.tell("picture", data["image/svg+xml"], data.get("text/plain", ""))
         else:
             print(data.get("text/plain", ""))
@@ -121,9 +118,8 @@ class Printed(io.TextIOBase):
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._part = ""  # of a line that has not ended
-        self._lines: list[str] = []
         self._tail: deque[str] = deque(maxlen=TAIL)
-        self._count, self._told = 0, time.monotonic()
+        self._count = 0
 
     def writable(self) -> bool:
         """Yes."""
@@ -133,24 +129,18 @@ class Printed(io.TextIOBase):
         """Keep what is to be shown."""
         if not isinstance(text, str):
             raise TypeError(f"what is printed is text: found {type(text).__name__}")
-        *whole, self._part = (self._part + text).split("\n")
+        *whole, part = text.split("\n")
         for line in whole:
-            self._line(line)
-        self._part = self._part[: LONGEST + 1]
+            self._line(self._part + line)
+            self._part = ""
+        self._part = (self._part + part)[: LONGEST + 1]
         return len(text)
-
-    def flush(self) -> None:
-        """Tell what is waiting."""
-        if self._lines:
-            self._tell("\n".join([*self._lines, ""]))
-            self._lines, self._told = [], time.monotonic()
 
     def end(self) -> None:
         """Tell the rest, once nothing more comes."""
         part, self._part = self._part, ""
         if part:
             self._line(part)
-        self.flush()
         tail = list(self._tail)
         out = self._count - HEAD - len(tail)
         if out > 0:
@@ -166,10 +156,8 @@ class Printed(io.TextIOBase):
         self._count += 1
         if self._count > HEAD:
             self._tail.append(line)
-            return
-        self._lines.append(line)
-        if time.monotonic() - self._told > OFTEN:
-            self.flush()
+        else:
+            self._tell(f"{line}\n")  # at once: the next line may never come
 
 
 def run(source: str, file: str, namespace: dict[str, Any], *, show_last: bool = False) -> None:

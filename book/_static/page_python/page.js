@@ -7,6 +7,7 @@ const chapter = location.pathname.split("/").pop().replace(/\.html$/, "");
 const book = await (await fetch(new URL(`cells/${chapter}.json`, import.meta.url))).json();
 const python = new Python({ ...book.python, folder: new URL(book.python.folder, import.meta.url).href });
 const order = book.cells.map(([id]) => id);
+const LONGER = 60; // seconds, if the reader wants so
 const editors = new Map(); // by the cell's id
 let count = 0;
 
@@ -75,7 +76,7 @@ function mount(button, cell) {
     if (running) return;
     set(check, false);
     set(stop, true);
-    const says = new Reply(reply, exercise);
+    const says = new Reply(reply, exercise, patience);
     place.classList.toggle("python-answered", exercise);
     const earlier = book.cells.slice(0, order.indexOf(cell));
     const request = {
@@ -87,6 +88,13 @@ function mount(button, cell) {
     running = undefined;
     set(check, true);
     set(stop, false);
+  }
+
+  // Longer for the whole page, from now on.
+  function patience(seconds) {
+    python.manifest.seconds = seconds;
+    check.focus();
+    run();
   }
 
   function say(...what) { note.replaceChildren(...what); }
@@ -114,8 +122,8 @@ function mount(button, cell) {
 
 // What Python says to one run, as text: nothing of it is read as HTML.
 class Reply {
-  constructor(box, exercise) {
-    this.exercise = exercise;
+  constructor(box, exercise, patience) {
+    Object.assign(this, { exercise, patience });
     this.progress = element("p", { className: "python-stage" });
     this.said = element("div", { className: "python-said" });
     this.said.setAttribute("role", "status");
@@ -153,7 +161,11 @@ class Reply {
 
   error(text) { this.said.append(element("pre", { className: "python-error" }, text)); }
   stopped() { this.#words("Stopped. What you wrote is kept; the next check starts Python again."); }
-  late(seconds) { this.#words(`No answer in ${seconds} seconds, so Python was stopped. Is there a loop without an end? What you wrote is kept; the next check starts Python again.`); }
+  late(seconds) {
+    this.#words(`No answer in ${seconds} seconds, so Python was stopped. Is there a loop without an end? What you wrote is kept; the next check starts Python again.`);
+    const longer = element("button", { type: "button", onclick: () => this.patience(LONGER) }, `Run it for up to ${LONGER} seconds`);
+    if (seconds < LONGER) this.said.append(longer);
+  }
   broken(what, why) { this.#words(`${what}${why ? `: ${why}` : ""} Try again: what you wrote is kept.`.replace(/([^.?!]) Try/, "$1. Try")); }
 
   end() {

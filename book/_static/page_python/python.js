@@ -34,9 +34,8 @@ export class Python {
   }
 
   #watch() {
-    const { hear } = this.#current, { seconds } = this.manifest;
+    const { seconds } = this.manifest;
     clearTimeout(this.#clock);
-    hear("watched");
     this.#clock = setTimeout(() => this.#kill("late", seconds), 1000 * seconds);
   }
 
