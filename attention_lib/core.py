@@ -65,7 +65,15 @@ def attention(
     """
     check_attention(q, k, v, mask, bias, causal, scale)
     dtype, scale = q.dtype, scale_or_default(scale, q.shape[-1])
-    q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
+    out, weights = attend(*prepare(q, k, v, mask, bias, causal), bias, scale)
+    out = out.astype(dtype, copy=False)
+    return (out, weights.astype(dtype, copy=False)) if return_weights else out
+
+
+def attend(
+    q: Array, k: Array, v: Array, allowed: Mask | None, bias: Array | None, scale: float
+) -> tuple[Array, Array]:
+    """Output and weights of `attention`, of what `prepare` returns."""
     scores_TS = multiply(q * scale, k.swapaxes(-1, -2))
     if bias is not None:
         scores_TS = scores_TS + bias
@@ -74,5 +82,4 @@ def attention(
     weights_TS = _normalise(scores_TS)
     if allowed is not None:
         weights_TS = np.where(allowed, weights_TS, 0)
-    out = read_values(weights_TS, v, allowed).astype(dtype, copy=False)
-    return (out, weights_TS.astype(dtype, copy=False)) if return_weights else out
+    return read_values(weights_TS, v, allowed), weights_TS

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .core import attention
+from .core import attend
 from .shapes import Array, Mask, Shape, ShapeError, check_array, check_attention, scale_or_default
 from .visibility import prepare, read_values
 
@@ -37,9 +37,7 @@ def attention_gradient(
     shapes, dtype = (q.shape, k.shape, v.shape), q.dtype
     factor = scale_or_default(scale, q.shape[-1])
     q, k, v, allowed = prepare(q, k, v, mask, bias, causal)
-    out, W_TS = attention(
-        q, k, v, mask, bias=bias, causal=causal, scale=factor, return_weights=True
-    )
+    out, W_TS = attend(q, k, v, allowed, bias, factor)
     if d_out.shape != out.shape:
         raise ShapeError(f"d_out must have the output's shape {out.shape}: d_out {d_out.shape}")
     allowed_ST = None if allowed is None else allowed.swapaxes(-1, -2)

@@ -278,3 +278,23 @@ def test_worked_by_hand() -> None:
     np.testing.assert_allclose(d_v, [[0.75], [0.25]], rtol=1e-15)
     np.testing.assert_allclose(d_k, [[-1.5 / math.sqrt(2), 0], [1.5 / math.sqrt(2), 0]], rtol=1e-14)
     np.testing.assert_allclose(d_q, [[-0.375 * math.log(3), -4.5 / math.sqrt(2)]], rtol=1e-14)
+
+
+@pytest.mark.parametrize("hide", ["mask", "bias"])
+@pytest.mark.parametrize("leading", [(), (1,)])
+@pytest.mark.parametrize("last_is_seen", [False, True])
+def test_a_mask_with_more_axes_is_taken_whatever_it_hides(
+    hide: str, leading: tuple[int, ...], last_is_seen: bool
+) -> None:
+    """A mask (2, 3, 4) over q (3, 2), that hides key 3 from all or not: the gradients of torch."""
+    q, k, v, d_out = draw(*leading, 3, 2), draw(4, 2), draw(4, 2, seed=1), draw(2, 3, 2, seed=2)
+    mask = np.ones((2, 3, 4), dtype=bool)
+    mask[..., 3] = last_is_seen
+    rule = {"mask": mask} if hide == "mask" else {"bias": np.where(mask, 0.0, -np.inf)}
+    found = attention_lib.attention_gradient(q, k, v, d_out, **rule)
+    leaves = [torch.from_numpy(x).requires_grad_() for x in (q, k, v)]
+    tensors: Case = {name: torch.from_numpy(x) for name, x in rule.items()}
+    out = attention_lib.torch.attention(*leaves, **tensors, backend="dense")
+    expected = torch.autograd.grad(out, leaves, torch.from_numpy(d_out))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-14, strict=True)

@@ -390,3 +390,34 @@ def test_on_a_gpu_it_is_the_same(causal: bool) -> None:
     found = gradients(attend, there, d_out.cuda())
     for name, x in gradients(attend, arguments, d_out).items():
         torch.testing.assert_close(found[name].cpu(), x)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("hide", ["causal", "mask", "bias"])
+def test_a_query_that_sees_nothing_does_not_reach_the_gradient_of_a_learned_scale(
+    hide: str, bad: float
+) -> None:
+    q, k, v = (torch.from_numpy(draw(n, 5, seed=n)) for n in (7, 6, 6))
+    q[0] = bad
+    sees = torch.arange(7)[:, None].expand(7, 6) > 0
+    rule: Case = {"causal": True}
+    if hide != "causal":
+        rule = {hide: sees if hide == "mask" else torch.zeros(7, 6).masked_fill(~sees, -math.inf)}
+    found = []
+    for backend in ("dense", "tiled"):
+        scale = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+        leaf = q.clone().requires_grad_()
+        with blocks((4, 3, 2)):
+            out = attention(leaf, k, v, **rule, scale=scale, backend=backend)
+            assert isinstance(out, Tensor)
+            d_scale, d_q = torch.autograd.grad(out.square().sum(), [scale, leaf])
+        assert not d_q[0].any()
+        found.append(torch.cat([d_scale[None], d_q[1:].flatten()]))
+    assert found[0].isfinite().all()
+    torch.testing.assert_close(found[1], found[0], rtol=1e-12, atol=1e-12)
+
+
+def test_a_query_that_is_seen_does_reach_it() -> None:
+    scale = torch.tensor(1.0, requires_grad=True)
+    out = attend(torch.tensor([[math.nan]]), torch.ones(2, 1), torch.ones(2, 1), scale=scale)
+    assert torch.autograd.grad(out.sum(), scale)[0].isnan()

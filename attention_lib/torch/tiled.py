@@ -66,12 +66,22 @@ def attend_tiled(
     with no_autocast(q.device):
         k, v = repeat_heads(k.to(wide), heads), repeat_heads(v.to(wide), heads)
         leading = leading_axes(q, k, v, mask, bias)
-        q, k, v = (x.expand(*leading, *x.shape[-2:]) for x in (q.to(wide) * factor, k, v))
+        q, k, v = (x.expand(*leading, *x.shape[-2:]) for x in (_scaled(q.to(wide), factor), k, v))
         out, lse = _Tiled.apply(  # type: ignore[no-untyped-call]
             q, k, v, mask, bias, bool(causal), again
         )
     # A copy, for `out` is kept for the backward pass: then what is returned may be changed in place.
     return out.to(dtype, copy=out.requires_grad), lse[..., 0]
+
+
+def _scaled(q: Tensor, factor: float | Tensor) -> Tensor:
+    """q · factor, with a gradient of a learned factor that no query without a key reaches, NaN or not.
+
+    That of q is 0 there, and 0 · NaN is NaN. Where a query sees a key, its NaN comes with q's gradient.
+    """
+    if not (isinstance(factor, Tensor) and factor.requires_grad):
+        return q * factor
+    return q * factor.detach() + q.where(q.isfinite(), 0) * (factor - factor.detach())
 
 
 class _Tiled(torch.autograd.Function):
