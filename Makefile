@@ -22,6 +22,9 @@ py := $(VENV)/bin/python
 # Two runs on one machine agree, and so do two machines, when one thread does the sums.
 alone := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
+# Two processes share the tests; one that is done takes from the other (ARGS="-n 8": eight).
+two := -n 2 --dist worksteal
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: install help lab read teach book test test-slow notebooks bench clean
@@ -64,12 +67,12 @@ test: $(py)  ## run every check: style, types, tests, each chapter (about ten mi
 	$(py) -m ruff check .
 	$(py) -m ruff format --check .
 	$(py) -m mypy
-	$(alone) $(py) -m pytest --junitxml=build/junit.xml $(ARGS)
+	$(alone) $(py) -m pytest $(two) --junitxml=build/junit.xml $(ARGS)
 
 test-slow: $(py)  ## remake the weights, run the chapters on other CPU features
 	$(call install,study test book teach)
 	@mkdir -p build
-	$(alone) $(py) -m pytest -m slow --junitxml=build/junit-slow.xml $(ARGS)
+	$(alone) $(py) -m pytest $(two) -m slow --junitxml=build/junit-slow.xml $(ARGS)
 
 notebooks: $(py)  ## rerun every chapter and store its outputs (ARGS="--measure" times anew)
 	$(call install,study test book teach)

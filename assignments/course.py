@@ -110,7 +110,7 @@ def solution(course: Path, name: str) -> Path:
     notebook = _read(source)
     client = NotebookClient(
         notebook,
-        timeout=120,
+        timeout=1800,
         kernel_name="python3",
         extra_arguments=["--IPKernelApp.log_level=40"],
         resources={"metadata": {"path": str(source.parent)}},

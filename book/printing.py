@@ -43,7 +43,7 @@ def print_page(chromium: str, page: Path, paper: Path) -> None:
                 [chromium, *OPTIONS, *places, f"{page.as_uri()}?print"],
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=1800,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise PrintingError(f"{chromium} did not print {page.name}: {error}") from error

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import http.server
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from book import serve
+
+from .once import once
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request, Route
@@ -48,29 +47,26 @@ def build(root: Path, out: Path, *options: str) -> subprocess.CompletedProcess[s
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
     )
 
 
-@functools.cache
-def _built() -> tuple[Path, str]:
-    """The folder of the site, and why it could not be built."""
-    folder = Path(tempfile.mkdtemp(prefix="book-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+def _make(folder: Path) -> None:
+    """Build the site into `folder`/html and print it; `folder`/fault says why it could not be."""
     done = build(ROOT, folder)
     if done.returncode == 0:
         command = [sys.executable, "-m", "book.printing", str(folder / "html")]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    return folder / "html", done.stderr if done.returncode else ""
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    fault = (done.stderr.strip() or "it failed without a word") if done.returncode else ""
+    (folder / "fault").write_text(fault, encoding="utf-8")
 
 
 def built_site() -> Path:
     """The folder of the site, built and printed once for all tests of this run."""
-    site, fault = _built()
-    if fault:
-        lines = fault.strip().splitlines()
+    folder = once("site", _make)
+    lines = (folder / "fault").read_text(encoding="utf-8").splitlines()
+    if lines:
         pytest.fail(f"the site was not built ({len(lines)} lines): {lines[0]}", pytrace=False)
-    return site
+    return folder / "html"
 
 
 def pages(site: Path) -> list[str]:

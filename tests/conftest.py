@@ -1,10 +1,12 @@
-"""Settings of all tests, and the one way to say that a test needs a program or a GPU."""
+"""Settings of all tests, what their processes share, and the one way to say that a test needs a program or a GPU."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ from hypothesis import settings
 
 from book import pyodide
 
+from .once import FOLDER
 from .programs import program
 
 if TYPE_CHECKING:
@@ -45,6 +48,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "needs(name): skip without node, chromium, bubblewrap, pyodide, gpu"
     )
+    if not hasattr(config, "workerinput"):  # not one of xdist's processes, which inherit it
+        os.environ[FOLDER] = tempfile.mkdtemp(prefix="book-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -58,6 +68,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                     pytest.skip("needs Pyodide, which `python -m tests.pyodide` brings")
             elif program(name) is None:
                 pytest.skip(f"needs {name}, which this machine lacks")
+
+
+# What takes long begins first, so that two processes end together.
+LONGEST = (
+    "notebooks triton triton_compiled ring book_readers book_site book_pages page_python book_build assignment_sandbox "
+    "assignment_matrix live_recurrence live_browser live_heads live_cost live_scaling live_rest "
+    "gpu_benchmark assignment_course tiled_torch checks heads_trained language"
+).split()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
 @pytest.fixture(scope="module")

@@ -24,9 +24,10 @@ from figures.live import LiveFigure, bundle
 from .programs import program
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 ROOT = Path(__file__).resolve().parent.parent
+GUARD = 600.0  # seconds on the clock until what does not answer is given up, on a busy machine too
 CHROMIUM = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -83,7 +84,7 @@ class Lab:
     def _ask(self, method: str, what: str) -> bytes:
         url = f"{self.address}/api/{what}?token={self.token}"
         with urllib.request.urlopen(
-            urllib.request.Request(url, method=method), timeout=20
+            urllib.request.Request(url, method=method), timeout=GUARD
         ) as answer:
             return bytes(answer.read())
 
@@ -99,7 +100,7 @@ def free_port() -> int:
 def running_lab(folder: Path) -> Iterator[Lab]:
     """JupyterLab without settings of the user's, showing `folder`; its kernels end with it.
 
-    Raises RuntimeError with its last lines if it does not answer within a minute.
+    Raises RuntimeError with its last lines if it does not answer.
     """
     home = folder / ".home"
     home.mkdir()
@@ -147,11 +148,11 @@ def running_lab(folder: Path) -> Iterator[Lab]:
         log.close()
 
 
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    end = time.monotonic() + GUARD
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
-            urllib.request.urlopen(url, timeout=5).close()
+            urllib.request.urlopen(url, timeout=GUARD).close()
             return
         time.sleep(0.1)
     raise RuntimeError(f"JupyterLab did not answer: {log.read_text()[-2000:]}")
@@ -163,7 +164,17 @@ def running_chromium(executable: str) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM)
+        browser = playwright.chromium.launch(
+            executable_path=executable, args=CHROMIUM, timeout=1e3 * GUARD
+        )
+        new_context = browser.new_context
+
+        def patient(**options: Any) -> BrowserContext:
+            context = new_context(**options)
+            context.set_default_timeout(1e3 * GUARD)
+            return context
+
+        setattr(browser, "new_context", patient)  # noqa: B010
         try:
             yield browser
         finally:
@@ -242,7 +253,7 @@ def live_notebook(browser: Browser, folder: Path, cells: Sequence[str]) -> Itera
         listen(opened, complaints)
         opened.goto(lab.url("live.ipynb"))
         run_all(opened)
-        opened.locator(".live").nth(len(cells) - 1).wait_for(timeout=60_000)
+        opened.locator(".live").nth(len(cells) - 1).wait_for()
         yield opened
         assert complaints == []
         context.close()
@@ -275,9 +286,14 @@ def write_notebook(path: Path, cells: Sequence[str]) -> None:
 def run_all(page: Page) -> None:
     """Run every cell of the notebook on the page, once its kernel is there."""
     page.locator(".jp-Notebook .jp-Cell").first.wait_for()
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
+    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+def painted(page: Page) -> None:
+    """Wait until the page has shown what it has done so far, however long that takes."""
+    page.evaluate("new Promise(next => requestAnimationFrame(() => requestAnimationFrame(next)))")
 
 
 def data(figure: Locator, name: str) -> str:
@@ -295,7 +311,7 @@ def node(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         cwd=Path(__file__).parent / "js",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=GUARD,
     )
 
 

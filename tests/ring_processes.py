@@ -163,6 +163,10 @@ def misbehave(how: str) -> int:
         os._exit(3)
     if how == "leave":
         dist.barrier()
+    while how == "spin":
+        pass
     if how in ("raise", "sleep"):
-        time.sleep(100)
+        print(f"{dist.get_rank()} sleeps", flush=True)
+        time.sleep(10_000)
+        print("and wakes")
     return 7

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .book_helpers import ROOT, SCHEMES, all_live, built_site, chapter_pages, pages, watched
+from .live_helpers import painted
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -76,7 +77,7 @@ def test_no_page_scrolls_sideways(browser: Browser, site: Path, scheme: str) -> 
             widths = (320, *WIDTHS) if name in SHOWN else (320, 1440)
             for width in widths:
                 seen.page.set_viewport_size({"width": width, "height": 800})
-                seen.page.wait_for_timeout(50)
+                painted(seen.page)
                 if name in SHOWN and width in WIDTHS:
                     picture = f"{name.replace('/', '-').removesuffix('.html')}-{width}-{scheme}.jpg"
                     seen.page.screenshot(path=SCREENSHOTS / picture, type="jpeg", quality=60)

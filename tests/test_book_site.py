@@ -11,7 +11,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
-from tests.live_helpers import data
+from tests.live_helpers import data, painted
 
 from .book_helpers import all_live, built_site, chapter_pages, pages, served, watched
 
@@ -143,7 +143,7 @@ def moved(figure: Locator) -> bool:
             else ("ArrowRight", "ArrowLeft")
         ):
             figure.page.keyboard.press(key)
-            figure.page.wait_for_timeout(60)
+            painted(figure.page)
             after = figure.evaluate(look)
             if before[0] != after[0] and before[1] != after[1]:
                 return True
@@ -242,7 +242,7 @@ def test_a_page_is_light_and_lies_still(browser: Browser, site: Path, name: str)
             seen.page.add_init_script(SHIFTS)
             seen.page.goto(server.address + name)
             all_live(seen.page)
-            seen.page.wait_for_timeout(200)
+            painted(seen.page)
             assert seen.page.evaluate("globalThis.shifts") <= 0.1
             assert sum(server.sent.values()) < 2_500_000
 

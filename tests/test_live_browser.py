@@ -54,7 +54,7 @@ def notebook(browser: Browser, lab: live_helpers.Lab, errors: list[str]) -> Iter
     live_helpers.listen(opened, errors)
     opened.goto(lab.url("live.ipynb"))
     live_helpers.run_all(opened)
-    opened.locator(".live-plane").wait_for(timeout=60_000)
+    opened.locator(".live-plane").wait_for()
     yield opened
     context.close()
 

@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.notebooks import ROOT
+from tests.once import FOLDER
 from tests.skips import main as check_skips
 from tests.skips import refused
 
@@ -198,7 +200,7 @@ def test_after_make_test_nothing_is_missing(installs: Callable[..., list[str]]) 
 
 def test_make_test_runs_every_check() -> None:
     _, said = make("-n", "test", "VENV=.none")
-    for step in ("ruff check .", "ruff format --check .", "-m mypy", "-m pytest --junitxml="):
+    for step in ("ruff check .", "ruff format --check .", "-m mypy", "-m pytest -n 2 "):
         assert step in said
     assert "|| true" not in said
     assert "OMP_NUM_THREADS=1" in said
@@ -294,3 +296,47 @@ def test_the_check_of_skips_says_so_in_its_exit_status(tmp_path: Path) -> None:
     assert check_skips([str(report(tmp_path, GPU))]) == 0
     assert check_skips([str(report(tmp_path, BROWSER))]) == 1
     assert check_skips([]) == 1
+
+
+TWO = """
+import os, pytest, time
+from pathlib import Path
+from tests.once import once
+
+def make(folder):
+    time.sleep(0.5)
+    (folder / "made").write_text(str(os.getpid()))
+
+@pytest.mark.parametrize("i", range(8))
+def test_it(i):
+    made = (once("it", make) / "made").read_text()
+    with Path("log").open("a") as log:
+        log.write(f"{os.getpid()} {made}\\n")
+
+def test_dies():
+    os._exit(1)
+"""
+
+
+def test_two_processes_share_what_is_made_and_the_report_tells_all(tmp_path: Path) -> None:
+    """A module that is skipped as a whole, and a process that dies, are in the report."""
+    (tmp_path / "test_two.py").write_text(TWO, encoding="utf-8")
+    skipped = "import pytest\npytest.importorskip('no_such_module')"
+    (tmp_path / "test_skipped.py").write_text(skipped, encoding="utf-8")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2"),
+            *("--dist", "worksteal", "--junitxml=report.xml", str(tmp_path)),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, FOLDER: str(tmp_path), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+    )
+    askers, makers = zip(
+        *map(str.split, (tmp_path / "log").read_text("utf-8").splitlines()), strict=True
+    )
+    assert len(askers) == 8
+    assert len(set(askers)) >= 2 > len(set(makers))
+    dead, left_out = sorted(refused(tmp_path / "report.xml"), key=len)
+    assert "test_dies: error" in dead
+    assert "test_skipped: skipped" in left_out

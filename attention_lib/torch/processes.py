@@ -1,11 +1,13 @@
 """Start processes on this machine that form a torch.distributed group, and collect what they return."""
 
 import math
+import os
 import pickle
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +22,11 @@ SETTLE = 0.5  # seconds in which those that fail because another did are heard, 
 
 
 def run_processes(
-    count: int, function: Callable[..., Any], *arguments: Any, seconds: float = 120.0
+    count: int,
+    function: Callable[..., Any],
+    *arguments: Any,
+    seconds: float = 120.0,
+    guard: float = 600.0,
 ) -> list[Any]:
     """Call function(*arguments) in each of `count` new processes; returns what they return, by rank.
 
@@ -28,8 +34,9 @@ def run_processes(
     no port is needed; each computes on one thread. `function` is one that can be imported: not of a
     notebook. Arguments and results are pickled.
 
-    Raises RuntimeError with its rank and its words when a process raises or ends, the first if more
-    do, and TimeoutError after `seconds`; then, as always, no process is left behind.
+    Raises RuntimeError with its rank and its words when a process raises, ends, or takes more than `seconds` of
+    CPU time, the first if more do; and TimeoutError if they wait for each other for `guard` seconds on the clock. Then,
+    as always, no process is left behind, nor if this one is killed.
     """
     count = check_count("count", count, least=1)
     task, context = pickle.dumps((function, arguments)), get_context("spawn")
@@ -38,7 +45,7 @@ def run_processes(
         processes = [
             context.Process(
                 target=_process,
-                args=(rank, count, str(Path(folder, "meet")), seconds, task, answer),
+                args=(rank, count, str(Path(folder, "meet")), seconds, guard, task, answer),
                 daemon=True,
             )
             for rank, (_, answer) in enumerate(pipes)
@@ -47,9 +54,9 @@ def run_processes(
             for process, (_, answer) in zip(processes, pipes, strict=True):
                 process.start()
                 answer.close()  # the process has it; so its end is seen here
-            results = _collect([heard for heard, _ in pipes], seconds)
+            results = _collect([heard for heard, _ in pipes], guard)
             for process in processes:
-                process.join(seconds)
+                process.join(guard)
             return results
         finally:
             for process in processes:
@@ -58,15 +65,15 @@ def run_processes(
                     process.join()
 
 
-def _collect(pipes: list[Connection], seconds: float) -> list[Any]:
+def _collect(pipes: list[Connection], guard: float) -> list[Any]:
     """What each process says, in whatever order they say it."""
     results: dict[int, Any] = {}
-    end = time.monotonic() + seconds
+    end = time.monotonic() + guard
     while len(results) < len(pipes):
         waiting = {pipe: rank for rank, pipe in enumerate(pipes) if rank not in results}
         heard = wait(waiting, max(0.0, end - time.monotonic()))
         if not heard:
-            raise TimeoutError(f"processes {[*waiting.values()]} did not end in {seconds:g} s")
+            raise TimeoutError(f"processes {[*waiting.values()]} did not end in {guard:g} s")
         said = {rank: _hear(pipe) for pipe, rank in waiting.items() if pipe in heard}
         if any(failed is not None for failed, _ in said.values()):
             time.sleep(SETTLE)
@@ -86,14 +93,16 @@ def _hear(pipe: Connection) -> tuple[float | None, Any]:
 
 
 def _process(
-    rank: int, count: int, meet: str, seconds: float, task: bytes, answer: Connection
+    rank: int, count: int, meet: str, seconds: float, guard: float, task: bytes, answer: Connection
 ) -> None:
     """One of the processes: join the others, do the task, say what came of it."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
+        _limit(seconds)
         torch.set_num_threads(1)
         store = dist.FileStore(meet, count)  # type: ignore[attr-defined]
         dist.init_process_group(
-            "gloo", store=store, rank=rank, world_size=count, timeout=timedelta(seconds=seconds)
+            "gloo", store=store, rank=rank, world_size=count, timeout=timedelta(seconds=guard)
         )
         function, arguments = pickle.loads(task)
         said = pickle.dumps((None, function(*arguments)))
@@ -103,3 +112,27 @@ def _process(
     answer.send_bytes(said)
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _limit(seconds: float) -> None:
+    """Raise TimeoutError in this process after so many seconds of CPU time; Windows has no such limit."""
+    try:
+        import resource
+        import signal
+    except ImportError:
+        return
+
+    def end(*_: Any) -> None:
+        raise TimeoutError(f"it took more than {seconds:g} s of CPU time")
+
+    signal.signal(signal.SIGXCPU, end)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), most))

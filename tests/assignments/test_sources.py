@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 
 from assignments.shelf import given
 from assignments.tasks import NAMES, Task, assignments
-from tests.notebooks import KERNEL, ROOT, read
+from tests.notebooks import GUARD, KERNEL, ROOT, read
 
 SOURCES = ROOT / "assignments" / "sources"
 ASSIGNMENTS = assignments()
@@ -245,7 +245,7 @@ def test_it_runs_from_top_to_bottom_and_its_judge_is_content(name: str) -> None:
 @per_name
 def test_it_runs_in_a_kernel_of_its_own(name: str, tmp_path: Path) -> None:
     client = NotebookClient(
-        source(name), timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+        source(name), timeout=GUARD, resources={"metadata": {"path": str(tmp_path)}}
     )
     client.execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
 
