@@ -72,9 +72,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 # What takes long begins first, so that two processes end together.
 LONGEST = (
-    "notebooks triton triton_compiled ring book_readers book_site book_pages page_python book_build assignment_sandbox "
-    "assignment_matrix live_recurrence live_browser live_heads live_cost live_scaling live_rest "
-    "gpu_benchmark assignment_course tiled_torch checks heads_trained language"
+    "notebooks triton triton_compiled ring page_python_browser book_readers book_site book_pages "
+    "book_build sandbox matrix course live_page live_browser live_recurrence live_heads live_cost "
+    "live_scaling live_rest gpu_benchmark page_python tiled_torch checks heads_trained language"
 ).split()
 
 

@@ -28,7 +28,7 @@ class Nowhere(MetaPathFinder):
             )
 
 
-def answers(requests: list[dict[str, Any]], timeout: float = 100) -> list[list[list[Any]]]:
+def answers(requests: list[dict[str, Any]], timeout: float = 600) -> list[list[list[Any]]]:
     """What a session tells of each request, [[kind, ...], ...], in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.page_session"],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .book_helpers import all_live, built_site, chapter_pages, pages, served, watched
+from .live_helpers import painted
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -123,7 +124,7 @@ def test_paper_is_light_and_says_all_without_grounds(browser: Browser, site: Pat
         assert page.evaluate(LIGHT_WORDS) != []
         page.emulate_media(media="print", color_scheme="dark")
         assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-        page.wait_for_timeout(100)
+        painted(page)
         assert page.evaluate(LIGHT_WORDS) == []
         assert (
             not page.locator(".bar, .drawer, footer, .headerlink").locator("visible=true").count()

@@ -17,7 +17,7 @@ import figures
 from figures import look
 from figures.live import JS, bundle, module_script, page_of
 
-from .live_helpers import data, listen
+from .live_helpers import data, listen, painted
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -120,7 +120,7 @@ def test_a_swipe_scrolls_and_a_tap_chooses(phone: Page, drawing: str) -> None:
     phone.wait_for_timeout(350)  # a tap just after a swipe would stop the page, not choose
     touch(phone, [(x, y)])
     figure = NAMES.index(drawing[6:].split(" ")[0])
-    phone.wait_for_timeout(50)
+    painted(phone)
     after = states(phone)
     assert after[figure][name] != before[figure][name]
     assert after[:figure] + after[figure + 1 :] == before[:figure] + before[figure + 1 :]
@@ -343,7 +343,7 @@ def test_a_state_has_an_address(browser: Browser, address: str) -> None:
         "fig=scaling&d_k=3",
     ):
         page.goto(f"{address}#{bad}")
-        page.wait_for_timeout(20)
+        painted(page)
         assert states(page) == rest
     page.goto(f"{address}#fig=plane&query=0,0")
     page.wait_for_function("document.querySelector('.live-plane').dataset.query === '0.00,0.00'")
