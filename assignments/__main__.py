@@ -57,8 +57,8 @@ def parser() -> argparse.ArgumentParser:
     collect.add_argument(
         "--pattern", help="regular expression of a file's name, with a group `student`"
     )
-    doctor = add("doctor", _doctor, "say what is broken in the submissions")
-    doctor.add_argument("--mend", action="store_true", help="and mend it")
+    repair = add("repair", _repair, "say what is broken in the submissions")
+    repair.add_argument("--save", action="store_true", help="and repair it there")
     grade = add("grade", _grade, "mark the submissions")
     grade.add_argument(
         "--student", action="append", default=[], help="only this one; may be repeated"
@@ -118,10 +118,10 @@ def _collect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _doctor(options: argparse.Namespace) -> int:
-    from .doctor import doctor
+def _repair(options: argparse.Namespace) -> int:
+    from .repair import repair_submissions
 
-    doctor(options.course, options.name, mend=options.mend)
+    repair_submissions(options.course, options.name, save=options.save)
     return 0
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from nbformat import NotebookNode
 from tqdm import tqdm
 
-from .doctor import belongs, mended, to_bytes
+from .folders import LinkError, keep, others, received, released, submission, write
 from .gradescope import Person, people, remember
-from .shelf import LinkError, keep, others, received, released, submission, write
+from .repair import belongs, repaired, to_bytes
 from .tasks import NAMES
 from .unpack import METADATA, Entry, entries
 
@@ -203,7 +203,7 @@ def _take(
         (one for one in reversed(everything) if belongs(one.read_bytes(), release, strangers)),
         everything[-1],
     )
-    notebook, remarks = mended(newest.read_bytes(), release, strangers)
+    notebook, remarks = repaired(newest.read_bytes(), release, strangers)
     write(path, to_bytes(notebook))
     rows = []
     for entry, place in zip(came, kept, strict=True):

@@ -18,12 +18,12 @@ from nbgrader.converters import Autograde, GenerateAssignment
 from nbgrader.preprocessors import ClearHiddenTests
 from tqdm import tqdm
 
-from .frame import GradebookBusyError, OneFolder, converting
-from .frame import gradebook as gradebook  # also for those who read marks
+from .folders import given, handed_in, released, write
 from .grader.grade import grade_batch
 from .grader.plugin import read_marks
 from .leaks import LeakError, refuse_leaks
-from .shelf import given, handed_in, released, write
+from .nbgrader_bridge import GradebookBusyError, OneFolder, converting
+from .nbgrader_bridge import gradebook as gradebook  # also for those who read marks
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "assignments" / "sources"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from .csv_file import CsvFile, written
+from .folders import write
 from .gradescope import as_table, remembered, results
 from .outdated import leave_out
 from .roster import NUMBERED, placed
-from .scores import Score, scores_of
-from .sheet import Sheet, written
-from .shelf import write
 from .tasks import NAMES, assignments
+from .totals import Total, totals_of
 
 NUMBER = re.compile(r" \(\d+\)$")  # that Canvas puts behind an assignment's title
 # Moodle's titles in English, German and French.
@@ -21,7 +21,7 @@ GRADE, MAXIMUM = ("Grade", "Bewertung", "Note"), ("Maximum grade", "Bestwertung"
 COMMENTS = ("Feedback comments", "Feedback als Kommentar", "Feedback par commentaires")
 CHANGES = "Grade can be changed", "Bewertung kann geändert werden", "La note peut être modifiée"
 NO = ("no", "nein", "non")
-Fill = Callable[[Sheet, Mapping[int, Score], Sequence[str]], dict[int, str]]
+Fill = Callable[[CsvFile, Mapping[int, Total], Sequence[str]], dict[int, str]]
 
 
 def export(
@@ -47,33 +47,33 @@ def export(
     """
     if to not in ("canvas", "moodle", "gradescope"):
         raise ValueError(f"marks go to canvas, moodle or gradescope, not to {to}")
-    scores = scores_of(course, name)
-    old = leave_out(course, name, [score.student for score in scores], outdated=outdated)
-    scores = [score for score in scores if score.student not in old]
+    totals = totals_of(course, name)
+    old = leave_out(course, name, [total.student for total in totals], outdated=outdated)
+    totals = [total for total in totals if total.student not in old]
     titles = [column] if column else _titles(name)
     path = course / "export" / f"{name}-{to}.csv"
-    waiting = [score for score in scores if score.open]
-    ready = [score for score in scores if not (only_complete and score.open)]
+    waiting = [total for total in totals if total.open]
+    ready = [total for total in totals if not (only_complete and total.open)]
     said = ""
     if to == "gradescope":
         folder = path.with_suffix("")
-        for student in [*old, *(score.student for score in scores)]:
+        for student in [*old, *(total.student for total in totals)]:
             (folder / student / "results.json").unlink(missing_ok=True)
-        table = as_table(scores, remembered(course, name), only_complete=only_complete)
+        table = as_table(totals, remembered(course, name), only_complete=only_complete)
         paths = [*results(folder, ready), write(path, table)]
         said = f", and for each a results.json in {folder}"
     elif roster is not None:
         fill = partial(_canvas, new=column is not None) if to == "canvas" else _moodle
-        paths = [write(path, _filled(roster, scores, titles, fill, only_complete))]
+        paths = [write(path, _filled(roster, totals, titles, fill, only_complete))]
     else:
         new = _new_canvas(ready, titles[0]) if to == "canvas" else _new_moodle(ready)
         paths = [write(path, written(new))]
     print(f"The marks of {len(ready)} students: {path}{said}")
-    for score in waiting:
-        print(f"  {score.student} waits for a mark by hand: {', '.join(score.open)}")
+    for total in waiting:
+        print(f"  {total.student} waits for a mark by hand: {', '.join(total.open)}")
     if waiting:
-        totals = "they have no total here" if only_complete else "their totals lack it"
-        print(f"{len(waiting)} students wait for a mark by hand; {totals}.")
+        lack = "they have no total here" if only_complete else "their totals lack it"
+        print(f"{len(waiting)} students wait for a mark by hand; {lack}.")
     return paths
 
 
@@ -83,25 +83,25 @@ def _titles(name: str) -> list[str]:
 
 
 def _filled(
-    roster: Path, scores: Sequence[Score], titles: Sequence[str], fill: Fill, only_complete: bool
+    roster: Path, totals: Sequence[Total], titles: Sequence[str], fill: Fill, only_complete: bool
 ) -> bytes:
     """The roster with the marks in it. Prints who has no row and how many rows nobody fills."""
-    sheet = Sheet(roster.read_bytes())
-    rows, reasons = placed([score.student for score in scores], sheet)
-    found = {rows[score.student]: score for score in scores if score.student in rows}
-    for row, score in list(found.items()):
-        if only_complete and score.open:
+    sheet = CsvFile(roster.read_bytes())
+    rows, reasons = placed([total.student for total in totals], sheet)
+    found = {rows[total.student]: total for total in totals if total.student in rows}
+    for row, total in list(found.items()):
+        if only_complete and total.open:
             reasons[found.pop(row).student] = "it waits for a mark by hand"
     for row, reason in fill(sheet, found, titles).items():
         reasons[found.pop(row).student] = reason
-    print(f"{roster}: {len(found)} of {len(scores)} students found.")
+    print(f"{roster}: {len(found)} of {len(totals)} students found.")
     for student, reason in sorted(reasons.items()):
         print(f"  {student} is not filled in: {reason}")
     return sheet.to_bytes()
 
 
 def _canvas(
-    sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str], *, new: bool
+    sheet: CsvFile, found: Mapping[int, Total], titles: Sequence[str], *, new: bool
 ) -> dict[int, str]:
     """Fill the assignment's column of Canvas's gradebook; returns who was left out.
 
@@ -134,7 +134,7 @@ def _canvas(
     return excused
 
 
-def _moodle(sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str]) -> dict[int, str]:
+def _moodle(sheet: CsvFile, found: Mapping[int, Total], titles: Sequence[str]) -> dict[int, str]:
     """Fill grade and comments of Moodle's grading worksheet; returns who was left out."""
     grade, most = sheet.column(*titles, *GRADE), sheet.column(*MAXIMUM)
     said = sheet.column(*COMMENTS)
@@ -149,30 +149,30 @@ def _moodle(sheet: Sheet, found: Mapping[int, Score], titles: Sequence[str]) -> 
         if sheet.text(row, changes).strip().casefold() in NO
     }
     for row in found.keys() - locked.keys():
-        score = found[row]
-        points = f"{score.points:g}"
+        total = found[row]
+        points = f"{total.points:g}"
         sheet.put(row, grade, points.replace(".", ",") if decimal else points)
         if said is not None:
-            sheet.put(row, said, score.said)
-    ours = {f"{score.out_of:g}" for score in found.values()}
+            sheet.put(row, said, total.said)
+    ours = {f"{total.out_of:g}" for total in found.values()}
     theirs = {re.sub(r"\.0*$", "", text.replace(",", ".")) for text in maxima}
     if found and theirs and theirs != ours:
         print(f"  Moodle's maximum is {', '.join(sorted(theirs))}, ours {', '.join(sorted(ours))}.")
     return locked
 
 
-def _new_canvas(scores: Sequence[Score], title: str) -> list[list[str]]:
+def _new_canvas(totals: Sequence[Total], title: str) -> list[list[str]]:
     rows = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", title]]
-    rows += [["    Points Possible", "", "", "", "", f"{score.out_of:g}"] for score in scores[:1]]
-    for score in scores:
-        numbered = NUMBERED.fullmatch(score.student)
+    rows += [["    Points Possible", "", "", "", "", f"{total.out_of:g}"] for total in totals[:1]]
+    for total in totals:
+        numbered = NUMBERED.fullmatch(total.student)
         who = (
-            [numbered["name"], numbered["number"], "", ""] if numbered else [score.student, "", ""]
+            [numbered["name"], numbered["number"], "", ""] if numbered else [total.student, "", ""]
         )
-        rows.append([*who, *([] if numbered else [score.student]), "", f"{score.points:g}"])
+        rows.append([*who, *([] if numbered else [total.student]), "", f"{total.points:g}"])
     return rows
 
 
-def _new_moodle(scores: Sequence[Score]) -> list[list[str]]:
-    rows = [[score.student, f"{score.points:g}", score.said] for score in scores]
+def _new_moodle(totals: Sequence[Total]) -> list[list[str]]:
+    rows = [[total.student, f"{total.points:g}", total.said] for total in totals]
     return [["ID number", "Grade", "Feedback"], *rows]

@@ -17,11 +17,11 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.preprocessors import GetGrades
 from tqdm import tqdm
 
-from .frame import GradebookBusyError, NbGraderError, OneFolder, converting
+from .folders import below
+from .nbgrader_bridge import GradebookBusyError, NbGraderError, OneFolder, converting
 from .options import options_of
 from .outdated import leave_out
-from .scores import points_of
-from .shelf import below
+from .totals import points_of
 
 PAGE = Path(__file__).with_name("feedback.html.j2")
 IMAGES = ("image/png", "image/jpeg")

@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from .csv_file import written
+from .folders import write
 from .roster import NUMBERED
-from .scores import Score
-from .sheet import written
-from .shelf import write
+from .totals import Total
 
 LARGEST = 8_000_000  # bytes of it that are read
 ABOUT = ("name", "sid", "email")
@@ -102,10 +102,10 @@ def _place(course: Path, name: str) -> Path:
     return course / "received" / f"{name}-people.json"
 
 
-def results(folder: Path, scores: Sequence[Score]) -> list[Path]:
+def results(folder: Path, totals: Sequence[Total]) -> list[Path]:
     """A results.json for each student, in a folder of the student's own."""
     paths = []
-    for score in scores:
+    for total in totals:
         tests = [
             {
                 "name": one.question,
@@ -114,36 +114,36 @@ def results(folder: Path, scores: Sequence[Score]) -> list[Path]:
                 "output": one.said,
                 "visibility": "visible",
             }
-            for one in score.results
+            for one in total.results
             if one.points is not None
         ]
-        waiting = f"Not marked yet: {', '.join(score.open)}." if score.open else ""
+        waiting = f"Not marked yet: {', '.join(total.open)}." if total.open else ""
         made = {
-            "score": score.points,
+            "score": total.points,
             "output": waiting,
             "visibility": "visible",
             "tests": tests,
         }
         text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
-        paths.append(write(folder / score.student / "results.json", text.encode()))
+        paths.append(write(folder / total.student / "results.json", text.encode()))
     return paths
 
 
 def as_table(
-    scores: Sequence[Score], known: Mapping[str, Person], *, only_complete: bool = False
+    totals: Sequence[Total], known: Mapping[str, Person], *, only_complete: bool = False
 ) -> bytes:
     """A CSV of all students: name, SID and address where they are known, each question, the total."""
-    questions = list(dict.fromkeys(one.question for score in scores for one in score.results))
+    questions = list(dict.fromkeys(one.question for total in totals for one in total.results))
     rows = [["Name", "SID", "Email", *questions, "Total"]]
-    for score in scores:
-        numbered = NUMBERED.fullmatch(score.student)
-        person = _mapping(known.get(score.student)) or {
-            "name": numbered["name"] if numbered else score.student
+    for total in totals:
+        numbered = NUMBERED.fullmatch(total.student)
+        person = _mapping(known.get(total.student)) or {
+            "name": numbered["name"] if numbered else total.student
         }
-        points = {one.question: one.points for one in score.results}
+        points = {one.question: one.points for one in total.results}
         marks = [_number(points.get(question)) for question in questions]
-        total = "" if only_complete and score.open else _number(score.points)
-        rows.append([*(str(person.get(key, "")) for key in ABOUT), *marks, total])
+        whole = "" if only_complete and total.open else _number(total.points)
+        rows.append([*(str(person.get(key, "")) for key in ABOUT), *marks, whole])
     return written(rows)
 
 

@@ -5,7 +5,7 @@ import re
 from nbformat import NotebookNode
 
 REGION = re.compile(r"(BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)")
-MARKER = re.compile(r"^\s*#+\s*(BEGIN|END)\b|assignments\.judge", re.MULTILINE)
+MARKER = re.compile(r"^\s*#+\s*(BEGIN|END)\b|assignments\.verify", re.MULTILINE)
 TELLING = 20  # characters
 
 

@@ -8,8 +8,8 @@ from functools import cache, partial
 
 from nbformat import NotebookNode
 
-from .shelf import ours
-from .tidy import Found, bound
+from .folders import ours
+from .sanitise import Found, bound
 
 Rank = tuple[bool, ...] | None
 NOTHING: frozenset[str] = frozenset()

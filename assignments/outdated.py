@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from .shelf import LinkError, handed_in, records, submission
+from .folders import LinkError, handed_in, records, submission
 
 
 def leave_out(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 
-from .doctor import unmarked
+from .csv_file import written
+from .folders import LinkError, marks, submission, write
 from .outdated import leave_out
-from .picture import drawn
-from .sheet import written
-from .shelf import LinkError, marks, submission, write
+from .repair import unmarked
+from .report_chart import drawn
 from .tally import Mistake, Question, tally
 from .tasks import NAMES, assignments
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .sheet import Sheet
+from .csv_file import CsvFile
 
 NUMBERED = re.compile(r"(?P<name>.+)_(?P<number>\d+)")
 # Titles as Canvas and Moodle have them, the latter in English, German and French.
@@ -37,7 +37,7 @@ class Person:
     names: frozenset[str]
 
 
-def placed(students: Iterable[str], sheet: Sheet) -> tuple[dict[str, int], dict[str, str]]:
+def placed(students: Iterable[str], sheet: CsvFile) -> tuple[dict[str, int], dict[str, str]]:
     """The row of each student, and for each without one the reason.
 
     An id or an address counts before the system's number, and that before the name alone. Moodle's
@@ -71,7 +71,7 @@ def _fits(student: str, people: list[Person]) -> Iterable[list[int]]:
     yield [one.row for one in people if name and name in one.names]
 
 
-def _person(sheet: Sheet, row: int) -> Person:
+def _person(sheet: CsvFile, row: int) -> Person:
     def texts(titles: Iterable[str]) -> list[str]:
         found = (sheet.text(row, sheet.column(title)).strip() for title in titles)
         return [text for text in found if text]

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from attention_lib.checks import Diagnosis, diagnose
 
-from ..shelf import LinkError, below, handed_in, submission, write
+from ..folders import LinkError, below, handed_in, submission, write
 from ..tasks import Assignment, Task, assignments
 from . import processors, sandbox
 from .flags import flags
@@ -99,7 +99,7 @@ def grade_notebook(
         named = unicodedata.normalize("NFC", outcome.student.strip()) if task.numbers else ""
         if task.numbers:
             cases = task.cases(seed, outcome.student)
-        kind, settings, advice = _judged(task, cases, outcome, _ending(outcome, cells, seconds))
+        kind, settings, advice = _diagnosed(task, cases, outcome, _ending(outcome, cells, seconds))
         if task.numbers and not named and any(output is not None for output in outcome.outputs):
             kind, settings = "nameless", {}
             advice = "STUDENT is empty: your numbers are drawn from your name."
@@ -278,7 +278,7 @@ def _code(notebook: NotebookNode, checks: set[str]) -> Iterator[tuple[str, str]]
         yield str(label or ""), "".join(line for line in lines if isinstance(line, str))
 
 
-def _judged(
+def _diagnosed(
     task: Task, cases: Sequence[Any], outcome: Outcome, ending: str
 ) -> tuple[str, dict[str, str], str]:
     """The kind of an answer, its wrong settings, and the advice."""

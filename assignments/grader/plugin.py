@@ -23,9 +23,9 @@ from nbgrader.preprocessors import (
 )
 from traitlets.config import Config
 
-from ..doctor import repair
-from ..shelf import STUB, below, released, submission
-from ..tidy import node
+from ..folders import STUB, below, released, submission
+from ..repair import repair
+from ..sanitise import node
 
 Resources = dict[str, Any]
 CHECK = "-check"

@@ -9,8 +9,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from assignments.shelf import given
-from assignments.tidy import node
+from assignments.folders import given
+from assignments.sanitise import node
 
 LABELS: dict[str, dict[str, Any]] = {
     "text": {"locked": True},
@@ -47,7 +47,7 @@ def cell(kind: str, name: str, source: str, label: str = "", **more: object) -> 
 
 def check(name: str, visible: str, points: int) -> NotebookNode:
     """A graded cell with a hidden test."""
-    hidden = f"### BEGIN HIDDEN TESTS\nfrom assignments.judge import judge\njudge({name})\n### END HIDDEN TESTS"
+    hidden = f"### BEGIN HIDDEN TESTS\nfrom assignments.verify import verify\nverify({name})\n### END HIDDEN TESTS"
     return cell("code", f"{name}-check", f"{visible}\n{hidden}", "check", points=points)
 
 

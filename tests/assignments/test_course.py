@@ -22,8 +22,8 @@ from assignments import course as courses
 from assignments.course import grade, release, solution, study
 from assignments.export import export
 from assignments.feedback import feedback
-from assignments.frame import NbGraderError, gradebook, settings
 from assignments.leaks import LeakError
+from assignments.nbgrader_bridge import NbGraderError, gradebook, settings
 from assignments.options import options_of
 from tests.notebooks import node, read, write
 
@@ -375,7 +375,7 @@ def test_the_solution_is_run_and_holds_no_hidden_test(course: Path) -> None:
         ("add-check", "### BEGIN HIDDEN TESTS", "### BEGIN HIDDEN TEST"),
         ("add-check", "### BEGIN HIDDEN TESTS\n", ""),
         ("imports", "import os", f"{ANSWER} = a + b"),
-        ("imports", "import os", "from assignments.judge import judge"),
+        ("imports", "import os", "from assignments.verify import verify"),
         ("imports", "import os", "### BEGIN SOLUTION\nimport os\n### END SOLUTION"),
     ],
 )
@@ -613,4 +613,4 @@ def test_round_trip_with_the_sandbox(tmp_path: Path) -> None:
     pages = feedback(tmp_path, name)
     assert len(pages) == 3
     for _, text in [*texts(tmp_path / "autograded"), *texts(tmp_path / "feedback")]:
-        assert "judge" not in text
+        assert "verify" not in text

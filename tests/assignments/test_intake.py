@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from assignments import unpack
 from assignments.__main__ import main
 from assignments.collect import Row, collect, fit
-from assignments.doctor import doctor, unmarked
+from assignments.folders import keep, ours
 from assignments.gradescope import LARGEST, people, remembered
-from assignments.shelf import keep, ours
-from assignments.tidy import bound
+from assignments.repair import repair_submissions, unmarked
+from assignments.sanitise import bound
 from tests.assignments.handins import cell, course_with_release, perfect, release, text_of
 
 GOOD = text_of(perfect()).encode()
@@ -352,7 +352,7 @@ def test_nothing_is_written_through_a_link_in_the_course(
             solution / "lou",
         ][depth]
     )
-    said = doctor(course, "pointing", mend=True)
+    said = repair_submissions(course, "pointing", save=True)
     assert all("is a link, and links are not followed." in one[0] for one in said.values())
     rows = collect(course, "pointing", [laid(tmp_path / "came", {"lou/pointing.ipynb": GOOD})])
     assert [row.said.split(" is ")[-1] for row in rows] == ["a link, and links are not followed."]
@@ -397,15 +397,15 @@ def test_a_second_hand_in_keeps_the_first_and_counts(course: Path, tmp_path: Pat
         assert answered(course, "anna").encode() in data
 
 
-def test_a_submission_mended_by_hand_stays_until_something_new_comes(
+def test_a_submission_changed_by_hand_stays_until_something_new_comes(
     course: Path, tmp_path: Path
 ) -> None:
     source = laid(tmp_path / "a", {"anna/pointing.ipynb": GOOD})
     collect(course, "pointing", [source])
     path = course / "submitted/anna/pointing/pointing.ipynb"
-    path.write_text("mended")
+    path.write_text("changed by hand")
     collect(course, "pointing", [source])
-    assert path.read_text() == "mended"
+    assert path.read_text() == "changed by hand"
     laid(source, {"anna/pointing.ipynb": answering("x = 1")})
     collect(course, "pointing", [source])
     assert answered(course, "anna") == "x = 1"

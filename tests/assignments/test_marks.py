@@ -20,20 +20,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignments import frame, picture, report
+from assignments import nbgrader_bridge, report, report_chart
 from assignments.__main__ import main
 from assignments.collect import collect
 from assignments.course import gradebook, make_course
-from assignments.doctor import mended, to_bytes
+from assignments.csv_file import CsvFile, quoted, written
 from assignments.export import export
+from assignments.folders import marks, released, submission, write
 from assignments.grader.grade import KINDS
 from assignments.gradescope import remember
+from assignments.repair import repaired, to_bytes
 from assignments.roster import placed
-from assignments.scores import scores_of
-from assignments.sheet import Sheet, quoted, written
-from assignments.shelf import marks, released, submission, write
 from assignments.tally import OTHERS, Mistake, Question, tally
 from assignments.tasks import assignments
+from assignments.totals import totals_of
 from tests.assignments.handins import course_with_release, perfect, text_of
 
 Mark = dict[str, Any]
@@ -94,7 +94,7 @@ def cells(path: Path) -> list[list[str]]:
 
 
 CANVAS = (
-    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Essay (12),Who looks where (345),Final Score\r\n"
+    "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Essay (12),Who looks where (345),Final Total\r\n"
     "    Points Possible,,,,,10,20,(read only)\r\n"
     '"Doe, Jane",11,S1,JDoe,"One, ""two""",7.50,,88\r\n'
     '"Doe, Jim",77,S2,jim,One, 8 ,EX?,\r\n'
@@ -300,12 +300,12 @@ def test_a_gradebook_in_use_is_waited_for_and_then_told(
     patience: float,
 ) -> None:
     settle(course, "jdoe")
-    monkeypatch.setattr(frame, "WAITING", patience)
+    monkeypatch.setattr(nbgrader_bridge, "WAITING", patience)
     with held(course, seconds=2 if patience else 99) as process:
         status = main(["--course", str(course), "export", "pointing", "--to", "canvas"])
         process.kill()
     waits = "gradebook.db is in use by another process; waiting.\n"
-    assert capsys.readouterr().err == waits + f"export: {frame.BUSY}\n" * (not patience)
+    assert capsys.readouterr().err == waits + f"export: {nbgrader_bridge.BUSY}\n" * (not patience)
     assert status == (not patience)
 
 
@@ -459,7 +459,7 @@ def test_the_gradebook_counts_where_there_is_one(course: Path) -> None:
             submission.notebooks[0].late_submission_penalty = 1.0 * (student == "doejim_77")
             submission.notebooks[0].comments[0].manual_comment = "Good."
         book.db.commit()
-    scores = {score.student: score for score in scores_of(course, "pointing")}
+    scores = {score.student: score for score in totals_of(course, "pointing")}
     assert {student: (score.points, score.out_of) for student, score in scores.items()} == {
         "jdoe": (9.5, 13.0),
         "doejim_77": (4.0, 13.0),
@@ -540,12 +540,12 @@ PEOPLE = (
     ],
 )
 def test_a_row_belongs_to_one_student_or_to_nobody(student: str, row: int | str) -> None:
-    rows, reasons = placed([student], Sheet(PEOPLE.encode()))
+    rows, reasons = placed([student], CsvFile(PEOPLE.encode()))
     assert {**rows, **reasons} == {student: row}
 
 
 def test_two_hand_ins_of_one_person_are_told() -> None:
-    rows, reasons = placed(["bli", "libo_1", "xm"], Sheet(PEOPLE.encode()))
+    rows, reasons = placed(["bli", "libo_1", "xm"], CsvFile(PEOPLE.encode()))
     assert rows == {"xm": 4}
     assert set(reasons.values()) == {"row 2 fits another hand-in too"}
 
@@ -594,7 +594,7 @@ def test_a_sheet_stays_byte_for_byte_and_reads_as_csv_does(
         [titles, *rows]
     )
     data = (("\ufeff" if mark else "") + file.getvalue()).encode()
-    sheet = Sheet(data)
+    sheet = CsvFile(data)
     assert sheet.to_bytes() == data
     assert [sheet.header] == [titles]
     for number, row in enumerate(rows, 1):
@@ -605,7 +605,7 @@ def test_a_sheet_stays_byte_for_byte_and_reads_as_csv_does(
 
 
 def test_a_cell_may_hold_lines() -> None:
-    sheet = Sheet(b'a,b\r\n"x\r\ny\rz","""q"""\rlast,')
+    sheet = CsvFile(b'a,b\r\n"x\r\ny\rz","""q"""\rlast,')
     assert [sheet.text(row, at) for row in (1, 2) for at in (0, 1)] == [
         "x\r\ny\rz",
         '"q"',
@@ -616,7 +616,7 @@ def test_a_cell_may_hold_lines() -> None:
 
 def test_a_sheet_that_is_not_utf_8_stays_too() -> None:
     data = "Student,ID\r\nZoé,1\r\n".encode("latin-1")
-    sheet = Sheet(data)
+    sheet = CsvFile(data)
     sheet.put(1, sheet.add("Points"), "3")
     assert sheet.to_bytes() == "Student,ID,Points\r\nZoé,1,3\r\n".encode("latin-1")
 
@@ -635,7 +635,7 @@ def test_every_kind_of_a_wrong_answer_has_its_words() -> None:
 
 
 def test_a_blank_notebook_that_stands_for_a_file_counts_as_not_read(course: Path) -> None:
-    data, _ = mended(b"", released(course, "pointing"))
+    data, _ = repaired(b"", released(course, "pointing"))
     write(submission(course, "pointing", "Zoé van Dam"), to_bytes(data))
     write(submission(course, "pointing", "jdoe"), to_bytes(released(course, "pointing")))
     _, _, text = report.report(course, "pointing", outdated=True)
@@ -692,7 +692,7 @@ def test_the_report_counts_and_names_nobody(tmp_path: Path, students: int) -> No
 def test_the_picture_says_in_words_what_it_shows() -> None:
     often = [Mistake(f"scale: {n}", f"You did {n}, <&> $x$. Do not.", 20 - n) for n in range(9)]
     questions = [Question("double", 3, 100, tuple(often)), Question("halve", 0, 0, ())]
-    root = ElementTree.fromstring(picture.drawn("A & B", questions))
+    root = ElementTree.fromstring(report_chart.drawn("A & B", questions))
     names = [child.tag.split("}")[1] for child in root][:2]
     assert (root.get("role"), names) == ("img", ["title", "desc"])
     assert root[0].text == "A & B: mistakes by question"
@@ -704,7 +704,7 @@ def test_the_picture_says_in_words_what_it_shows() -> None:
     )
     for label in ("double", "You did 4, <&> $x$.", "4 rarer mistakes.", "20%", "halve"):
         assert label in drawn
-    assert picture.drawn("A & B", questions) == picture.drawn("A & B", questions)
+    assert report_chart.drawn("A & B", questions) == report_chart.drawn("A & B", questions)
 
 
 def test_no_label_of_the_picture_runs_into_its_bar() -> None:
@@ -720,13 +720,13 @@ def test_no_label_of_the_picture_runs_into_its_bar() -> None:
     made = [Mistake("", advice, 1) for values in settings for advice in values]
     made.sort(key=lambda one: -len(one.short))
     questions += [Question("q", 1, 9, tuple(made[at : at + 6])) for at in range(0, 36, 6)]
-    figure = picture.figure("A title", questions)
+    figure = report_chart.figure("A title", questions)
     figure.draw_without_rendering()
     texts = figure.axes[0].texts
     boxes = [text.get_window_extent() for text in texts]
     for text, box in zip(texts[2:], boxes[2:], strict=True):
         if text.get_horizontalalignment() == "left":
-            assert box.x1 < picture.LEFT * figure.dpi, text.get_text()
+            assert box.x1 < report_chart.LEFT * figure.dpi, text.get_text()
         assert box.y0 > 0
     labels = sorted(
         (box.y0, box.y1)
@@ -738,5 +738,5 @@ def test_no_label_of_the_picture_runs_into_its_bar() -> None:
 
 def test_two_mistakes_with_one_sentence_are_told_apart() -> None:
     made = tuple(Mistake(f"a: {name}", f"The same. {name}", 2) for name in "bc")
-    rows = picture.shown(Question("double", 0, 4, made))
+    rows = report_chart.shown(Question("double", 0, 4, made))
     assert [label for label, _, _ in rows] == ["The same. (a: b)", "The same. (a: c)"]

@@ -16,7 +16,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from assignments.shelf import given
+from assignments.folders import given
 from assignments.tasks import NAMES, Task, assignments
 from tests.notebooks import GUARD, KERNEL, ROOT, read
 
@@ -190,13 +190,13 @@ def test_a_function_is_defined_with_a_docstring_around_its_solution(name: str) -
 
 
 @per_name
-def test_a_check_asserts_with_words_and_calls_the_judge_out_of_sight(name: str) -> None:
+def test_a_check_asserts_with_words_and_calls_verify_out_of_sight(name: str) -> None:
     for task in ASSIGNMENTS[name].tasks:
         cell = cells(name)[f"{task.name}-check"]
         ((kind, hidden),) = REGION.findall(cell.source)
         assert kind == "HIDDEN TESTS"
-        assert "from assignments.judge import judge" in hidden
-        assert (f"judge({task.name})" in hidden) == (task.numbers is None)
+        assert "from assignments.verify import verify" in hidden
+        assert (f"verify({task.name})" in hidden) == (task.numbers is None)
         asserts = [
             step for step in ast.walk(ast.parse(cell.source)) if isinstance(step, ast.Assert)
         ]
@@ -234,7 +234,7 @@ def test_texts_are_short_and_name_no_place(name: str) -> None:
 
 
 @per_name
-def test_it_runs_from_top_to_bottom_and_its_judge_is_content(name: str) -> None:
+def test_it_runs_from_top_to_bottom_and_its_checks_are_content(name: str) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for cell in cells(name, "code").values():
         run(cell, names)
@@ -251,7 +251,7 @@ def test_it_runs_in_a_kernel_of_its_own(name: str, tmp_path: Path) -> None:
 
 
 def with_numbers(name: str, student: str) -> dict[str, Any]:
-    """What the solution's part with numbers makes for another student; its judge has the last word."""
+    """What the solution's part with numbers makes for another student; `verify` has the last word."""
     names: dict[str, Any] = {"__name__": "__main__"}
     found = cells(name, "code")
     ids = list(found)
@@ -275,7 +275,7 @@ def test_every_student_has_numbers_of_the_same_kind_that_the_grader_knows(
 
 
 @per_name
-def test_the_judge_refuses_the_numbers_of_another_student(name: str) -> None:
+def test_verify_refuses_the_numbers_of_another_student(name: str) -> None:
     """Else the two tests before would say nothing."""
     mine = with_numbers(name, "one")
     check = cells(name)[f"{last(name).name}-check"]
@@ -322,7 +322,7 @@ def test_a_release_holds_no_solution_and_no_hidden_test(name: str) -> None:
         if len(line) >= TELLING:
             assert all(line not in text for text in given.values()), line
     whole = "\n".join(given.values())
-    for word in ("SOLUTION", "HIDDEN", "judge", "import assignments", "Exercise"):
+    for word in ("SOLUTION", "HIDDEN", "verify", "import assignments", "Exercise"):
         assert word not in whole
 
 
@@ -398,7 +398,7 @@ def show_a_line_elsewhere(notebook: NotebookNode) -> None:
     notebook.cells[0].source += "\n" + REGION.findall(cell.source)[0][1].split("\n")[2]
 
 
-def judge_in_sight(notebook: NotebookNode) -> None:
+def verify_in_sight(notebook: NotebookNode) -> None:
     cell = first_check(notebook)
     cell.source = re.sub(r"### (BEGIN|END) HIDDEN TESTS\n?", "", cell.source)
 
@@ -443,12 +443,12 @@ def check_nothing(notebook: NotebookNode) -> None:
         (move_the_question_up, test_cells_stand_in_the_order_of_the_conventions),
         (solve_in_sight, test_a_function_is_defined_with_a_docstring_around_its_solution),
         (show_a_line_elsewhere, test_a_release_holds_no_solution_and_no_hidden_test),
-        (judge_in_sight, test_a_check_asserts_with_words_and_calls_the_judge_out_of_sight),
-        (judge_in_sight, test_a_release_holds_no_solution_and_no_hidden_test),
-        (assert_without_words, test_a_check_asserts_with_words_and_calls_the_judge_out_of_sight),
+        (verify_in_sight, test_a_check_asserts_with_words_and_calls_verify_out_of_sight),
+        (verify_in_sight, test_a_release_holds_no_solution_and_no_hidden_test),
+        (assert_without_words, test_a_check_asserts_with_words_and_calls_verify_out_of_sight),
         (name_a_folder, test_texts_are_short_and_name_no_place),
-        (draw_other_numbers, test_it_runs_from_top_to_bottom_and_its_judge_is_content),
-        (spoil_a_solution, test_it_runs_from_top_to_bottom_and_its_judge_is_content),
+        (draw_other_numbers, test_it_runs_from_top_to_bottom_and_its_checks_are_content),
+        (spoil_a_solution, test_it_runs_from_top_to_bottom_and_its_checks_are_content),
         (check_nothing, test_a_wrong_function_is_refused_by_the_visible_example),
         (check_nothing, test_a_release_that_nobody_filled_in_fails_in_its_checks_alone),
     ],

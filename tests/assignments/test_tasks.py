@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import attention_lib
-from assignments.judge import judge
 from assignments.tasks import NAMES, Task, assignments
+from assignments.verify import verify
 from attention_lib.checks import check, diagnose, exercises
 from attention_lib.checks.engine import Array, Case, Output, parts
 from tests.answers import Answer
@@ -263,40 +263,40 @@ def test_a_mask_allows_and_hides_something_in_each_row_and_column(task: Task) ->
                         assert not mask.all(axis).any()
 
 
-# The judge of the source notebooks
+# The check inside the source notebooks
 
 
-def judged(answer: Answer, student: str = "é 李 x") -> None:
+def verified(answer: Answer, student: str = "é 李 x") -> None:
     task = TASKS[answer.task]
     if task.numbers is None:
-        judge(answer.fn, task=answer.task)
+        verify(answer.fn, task=answer.task)
         return
     predicted, measured = answer.fn(*task.numbers(student))
-    judge(task=answer.task, student=student, predicted=predicted, measured=measured)
+    verify(task=answer.task, student=student, predicted=predicted, measured=measured)
 
 
 @per_answer
-def test_the_judge_raises_the_diagnosis_or_nothing(answer: Answer) -> None:
+def test_verify_raises_the_diagnosis_or_nothing(answer: Answer) -> None:
     if not answer.settings:
-        judged(answer)
+        verified(answer)
         return
     with pytest.raises(AssertionError) as raised:
-        judged(answer)
+        verified(answer)
     text = str(raised.value)
     assert text.startswith(f"{answer.task}: not yet. ")
     for words in answer.says:
         assert words in text
 
 
-def test_the_judge_finds_a_function_by_its_name() -> None:
+def test_verify_finds_a_function_by_its_name() -> None:
     def merge_parts(*parts: Any) -> Any: ...
 
     with pytest.raises(AssertionError, match=r"^merge_parts: not written yet"):
-        judge(merge_parts)
+        verify(merge_parts)
     with pytest.raises(LookupError, match="no assignment has a task called 'merge'"):
-        judge(merge_parts, task="merge")
+        verify(merge_parts, task="merge")
     with pytest.raises(LookupError, match="''"):
-        judge()
+        verify()
 
 
 @pytest.mark.parametrize(
@@ -308,14 +308,14 @@ def test_the_judge_finds_a_function_by_its_name() -> None:
         ({"predicted": [1.0, 2.0], "measured": 0.0}, "predicted has shape (2,), expected ()"),
     ],
 )
-def test_the_judge_says_what_is_wrong_with_numbers(found: dict[str, Any], words: str) -> None:
+def test_verify_says_what_is_wrong_with_numbers(found: dict[str, Any], words: str) -> None:
     for task in NUMBERS:
         with pytest.raises(AssertionError) as raised:
-            judge(task=task.name, student="x", **found)
+            verify(task=task.name, student="x", **found)
         assert words in str(raised.value)
 
 
-def test_the_judge_takes_the_numbers_of_the_student_who_is_named() -> None:
+def test_verify_takes_the_numbers_of_the_student_who_is_named() -> None:
     for task in NUMBERS:
         assert task.numbers is not None
         mine = task.exercise.reference(*task.numbers("one"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 
-class Sheet:
+class CsvFile:
     """A CSV file as another system exported it.
 
     header: the titles, without quotes. rows: the numbers of the rows below it that hold anything.

@@ -14,9 +14,9 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from .folders import LinkError, below, given, handed_in, keep, others, released, submission, write
 from .matching import NOTHING, Slot, match, names_in, same, slots_of
-from .shelf import LinkError, below, given, handed_in, keep, others, released, submission, write
-from .tidy import Found, read, tidy
+from .sanitise import Found, read, sanitise
 
 Placed = tuple[int | None, NotebookNode]  # the number of its cell in the release, if it has one
 Notes = defaultdict[str, list[str]]
@@ -36,17 +36,17 @@ SAYS = {
 }
 
 
-def doctor(course: Path, name: str, *, mend: bool = False) -> dict[str, list[str]]:
+def repair_submissions(course: Path, name: str, *, save: bool = False) -> dict[str, list[str]]:
     """Print for each student what is broken in COURSE/submitted, and return it.
 
-    With `mend` the repaired notebook takes the place of the broken one, whose bytes are kept in
+    With `save` the repaired notebook takes the place of the broken one, whose bytes are kept in
     COURSE/received. Links are told and left alone. Raises FileNotFoundError if the assignment has no release.
     """
     source, known = released(course, name), others(course, name)
     said: dict[str, list[str]] = {}
     for student in handed_in(course, name):
         try:
-            said[student] = _examined(course, name, student, source, known, mend=mend)
+            said[student] = _examined(course, name, student, source, known, save=save)
         except LinkError as error:
             said[student] = [f"{error}."]
         print(f"{student}: {' '.join(said[student]) or 'sound.'}")
@@ -62,17 +62,17 @@ def _examined(
     source: NotebookNode,
     known: Mapping[str, NotebookNode],
     *,
-    mend: bool,
+    save: bool,
 ) -> list[str]:
-    """What is broken in one student's folder, and mend it if asked."""
+    """What is broken in one student's folder, and repair it if asked."""
     path = submission(course, name, student)
     there = [path] if path.is_file() else sorted(path.parent.glob("*.ipynb"))[:1]
     data = below(path.parent, there[0].name).read_bytes() if there else b""
     stands = unmarked(data)
-    notebook, remarks = mended(data, source, known)
+    notebook, remarks = repaired(data, source, known)
     if there and there != [path]:
         remarks.insert(0, f"The notebook is called {there[0].name}, not {path.name}.")
-    if mend and remarks:
+    if save and remarks:
         keep(course, name, student, [data] if there else [])
         write(path, to_bytes(notebook))
     return [_stands(stands)] * bool(stands) + remarks
@@ -83,7 +83,7 @@ def to_bytes(notebook: NotebookNode) -> bytes:
     return f"{nbformat.writes(notebook)}\n".encode()  # type: ignore[no-untyped-call]
 
 
-def mended(
+def repaired(
     data: bytes, source: NotebookNode, others: Mapping[str, NotebookNode] | None = None
 ) -> tuple[NotebookNode, list[str]]:
     """The repaired notebook from a file's bytes, with remarks.
@@ -93,7 +93,7 @@ def mended(
     """
     try:
         raw = read(data)
-        other = _origin(tidy(raw)[0], source, others or {})
+        other = _origin(sanitise(raw)[0], source, others or {})
         if other:
             raise ValueError(f"this is the notebook of {other}")
         return repair(raw, source)
@@ -106,7 +106,7 @@ def mended(
 def unmarked(data: bytes) -> str:
     """Why this blank notebook stands for a file that could not be marked; "" for any other notebook."""
     try:
-        found, _ = tidy(read(data))
+        found, _ = sanitise(read(data))
     except ValueError:
         return ""
     said = found[0].source if found else ""
@@ -120,7 +120,7 @@ def _stands(reason: str) -> str:
 def belongs(data: bytes, source: NotebookNode, others: Mapping[str, NotebookNode]) -> bool:
     """Whether a file is a notebook of the assignment, and not of one of the `others` or of none."""
     try:
-        return _origin(tidy(read(data))[0], source, others) == ""
+        return _origin(sanitise(read(data))[0], source, others) == ""
     except ValueError:
         return False
 
@@ -152,7 +152,7 @@ def _kin(found: Sequence[Found], source: NotebookNode) -> tuple[int, int]:
 
 
 def repair(notebook: Mapping[str, Any], source: NotebookNode) -> tuple[NotebookNode, list[str]]:
-    """A well-formed notebook with the student's answers, and in sentences what was mended.
+    """A well-formed notebook with the student's answers, and in sentences what was repaired.
 
     notebook: the JSON of a hand-in. source: the assignment's source or its release; solutions and
     hidden tests of a source stay out. Answers stand under the release's labels, given cells have the
@@ -161,7 +161,7 @@ def repair(notebook: Mapping[str, Any], source: NotebookNode) -> tuple[NotebookN
     """
     made = _without_solutions(source)
     slots = slots_of(made)
-    found, remarks = tidy(notebook)
+    found, remarks = sanitise(notebook)
     matched = match(slots, found)
     notes: Notes = defaultdict(list)
     placed = list(_in_place(slots, found, matched, notes))

@@ -17,9 +17,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from nbformat import NotebookNode
 
-from assignments.doctor import belongs, doctor, mended, repair, to_bytes, unmarked
-from assignments.shelf import ours
-from assignments.tidy import MOST_CELLS, MOST_OUTPUT, MOST_TEXT, bound, node, read
+from assignments.folders import ours
+from assignments.repair import belongs, repair, repair_submissions, repaired, to_bytes, unmarked
+from assignments.sanitise import MOST_CELLS, MOST_OUTPUT, MOST_TEXT, bound, node, read
 from tests.assignments.handins import (
     ANSWERS,
     HELPER,
@@ -549,7 +549,7 @@ def test_a_hopeless_file_gives_a_notebook_without_answers(name: str) -> None:
     data, reason = HOPELESS[name]
     with pytest.raises(ValueError, match=reason):
         repair(read(data), release())
-    made, (remark,) = mended(data, source())
+    made, (remark,) = repaired(data, source())
     well_formed(made)
     assert reason in remark
     assert made.cells[0].source.startswith("**What you handed in could not be marked**: the ")
@@ -585,7 +585,7 @@ def test_the_notebook_of_another_assignment_is_told(name: str, keys: tuple[str, 
     strangers = {other: made for other, made in ours().items() if other != "pointing"}
     for notebook in (whole, read_only):
         data = text_of(notebook).encode()
-        made, remarks = mended(data, source(), strangers)
+        made, remarks = repaired(data, source(), strangers)
         well_formed(made)
         assert remarks == [f"This is the notebook of {name}. A blank notebook stands for it."]
         assert unmarked(to_bytes(made)) == f"this is the notebook of {name}"
@@ -601,10 +601,10 @@ def test_a_notebook_with_a_function_or_the_text_of_its_own_assignment_is_its_own
     for notebook in (perfect(), mixed, bare, json.loads(text_of(release()))):
         data = text_of(notebook).encode()
         assert belongs(data, source(), ours())
-        assert mended(data, source(), ours())[0] == repair(notebook, source())[0]
+        assert repaired(data, source(), ours())[0] == repair(notebook, source())[0]
 
 
-def test_the_doctor_tells_and_changes_nothing_unless_asked(
+def test_a_repair_tells_and_changes_nothing_unless_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     course = course_with_release(tmp_path)
@@ -623,7 +623,7 @@ def test_the_doctor_tells_and_changes_nothing_unless_asked(
     tom = course / "submitted" / "tom" / "pointing"
     (tom / "pointing.ipynb").rename(tom / "Kopie von pointing (1).ipynb")
     before = {path: path.read_bytes() for path in course.rglob("*.ipynb")}
-    found = doctor(course, "pointing")
+    found = repair_submissions(course, "pointing")
     assert {path: path.read_bytes() for path in course.rglob("*.ipynb")} == before
     assert found["Zoé 李"] == []
     assert found["bob"] == ["Given cells that were changed have their text again: `double-check`."]
@@ -633,21 +633,21 @@ def test_the_doctor_tells_and_changes_nothing_unless_asked(
     ]
     assert "Zoé 李: sound.\n" in capsys.readouterr().out
 
-    doctor(course, "pointing", mend=True)
+    repair_submissions(course, "pointing", save=True)
     assert (course / "received/pointing/bob/1.ipynb").read_text(encoding="utf-8") == files["bob"]
     assert not (course / "received/pointing/Zoé 李").exists()
     assert (tom / "pointing.ipynb").is_file()
-    again = doctor(course, "pointing", mend=True)
+    again = repair_submissions(course, "pointing", save=True)
     assert {student: said for student, said in again.items() if said} == {
         "eve": ["The file is empty. A blank notebook stands for it."]
     }
     assert len(list((course / "received/pointing/eve").iterdir())) == 1
 
 
-def test_the_doctor_needs_a_release_and_says_when_nobody_came(
+def test_a_repair_needs_a_release_and_says_when_nobody_came(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(FileNotFoundError, match="not released"):
-        doctor(tmp_path, "pointing")
-    assert doctor(course_with_release(tmp_path), "pointing") == {}
+        repair_submissions(tmp_path, "pointing")
+    assert repair_submissions(course_with_release(tmp_path), "pointing") == {}
     assert "Nobody" in capsys.readouterr().out

@@ -9,9 +9,9 @@ from typing import Any
 
 from nbgrader.api import MissingEntry
 
-from .frame import gradebook, settings
+from .folders import marks, released
+from .nbgrader_bridge import gradebook, settings
 from .options import Options, held, options_of
-from .shelf import marks, released
 
 CHECK = "-check"
 
@@ -27,7 +27,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Score:
+class Total:
     """The marks of one student; `points` counts what is marked, less what lateness costs.
 
     open: the questions that wait for a mark by hand.
@@ -50,26 +50,26 @@ class Score:
         )
 
 
-def scores_of(course: Path, name: str) -> list[Score]:
-    """The scores of all students: of the gradebook where it has them, else of the sandbox alone.
+def totals_of(course: Path, name: str) -> list[Total]:
+    """The totals of all students: of the gradebook where it has them, else of the sandbox alone.
 
     Points given by hand are held to what a question is worth, and told, unless the course's options
     say otherwise. Raises FileNotFoundError if nothing is marked.
     """
     found = marks(course, name)
-    scores = _from_gradebook(course, name, found) if (course / "gradebook.db").is_file() else {}
+    totals = _from_gradebook(course, name, found) if (course / "gradebook.db").is_file() else {}
     by_hand = _by_hand(course, name)
     for student, questions in found.items():
-        if student not in scores:
-            scores[student] = _from_sandbox(student, questions, by_hand)
-    if not scores:
+        if student not in totals:
+            totals[student] = _from_sandbox(student, questions, by_hand)
+    if not totals:
         raise FileNotFoundError(f"nothing is marked: python -m assignments grade {name}")
-    return [scores[student] for student in sorted(scores)]
+    return [totals[student] for student in sorted(totals)]
 
 
 def _from_gradebook(
     course: Path, name: str, found: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> dict[str, Score]:
+) -> dict[str, Total]:
     options = options_of(settings(course))
     with gradebook(course) as book:
         try:
@@ -90,7 +90,7 @@ def points_of(grade: Any, options: Options) -> float:
 
 def _of_submission(
     submission: Any, questions: Sequence[Mapping[str, Any]], options: Options
-) -> Score:
+) -> Total:
     advice = {mark["question"]: str(mark["advice"]) for mark in questions}
     results, waiting = [], []
     for notebook in submission.notebooks:
@@ -108,21 +108,21 @@ def _of_submission(
                 waiting.append(question)
     points = sum(one.points or 0.0 for one in results)
     points = max(0.0, points - float(submission.late_submission_penalty or 0))
-    return Score(
+    return Total(
         submission.student.id, points, float(submission.max_score), tuple(results), tuple(waiting)
     )
 
 
 def _from_sandbox(
     student: str, questions: Sequence[Mapping[str, Any]], by_hand: Mapping[str, float]
-) -> Score:
+) -> Total:
     results = [
         Result(mark["question"], float(mark["points"]), float(mark["out_of"]), mark["advice"])
         for mark in questions
     ]
     points = sum(one.points or 0 for one in results)
     results += [Result(question, None, worth, "") for question, worth in by_hand.items()]
-    return Score(
+    return Total(
         student, points, sum(one.out_of for one in results), tuple(results), tuple(by_hand)
     )
 

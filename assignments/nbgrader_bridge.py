@@ -18,8 +18,8 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
+from .folders import below
 from .grader.plugin import configure
-from .shelf import below
 
 
 class NbGraderError(RuntimeError):

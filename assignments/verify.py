@@ -9,14 +9,14 @@ from attention_lib.checks.runner import examine
 from .tasks import Task, assignments
 
 
-def judge(
+def verify(
     fn: Callable[..., Any] | None = None, *, task: str = "", student: str = "", **found: object
 ) -> None:
     """Nothing if the answer is right. Raises AssertionError with the diagnosis if not.
 
-    A function is judged by `judge(fn)`, as the task called fn.__name__ or `task`. The two variables
-    of a question whose numbers each student draws are judged together, as in
-    `judge(task="spread", student=STUDENT, predicted=predicted, measured=measured)`.
+    A function is compared by `verify(fn)`, as the task called fn.__name__ or `task`. The two variables
+    of a question whose numbers each student draws are compared together, as in
+    `verify(task="spread", student=STUDENT, predicted=predicted, measured=measured)`.
     Raises LookupError for a task that no assignment has. This runs in the notebook's own process: it
     tells an instructor that a source is sound, and is no grader.
     """

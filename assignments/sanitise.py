@@ -101,7 +101,7 @@ def read(data: bytes) -> dict[str, Any]:
     return raw
 
 
-def tidy(raw: Mapping[str, Any]) -> tuple[list[Found], list[str]]:
+def sanitise(raw: Mapping[str, Any]) -> tuple[list[Found], list[str]]:
     """The cells of a notebook's JSON, and sentences on what was left out of them.
 
     Raises ValueError with the reason if it has no cells that can be read, or too many.
