@@ -1,6 +1,10 @@
 """The marked tasks: variants of what the chapters teach, each with the mistakes that it tells apart.
 
-Nothing here is in the package that learners install, and none of it may reach them.
+Nothing here is in the package that learners install, and none of it may reach them. Where a task contains
+what an exercise of the book asks for, it calls that exercise's reference: `scaled_dot_product_attention`,
+`split_heads` and `merge_heads` of `attention_lib.checks`. The other references differ on purpose, each being a
+variant with mistakes of its own: the masks (a prefix, a window with sinks), the rotation (of some columns), the
+merge of parts, the gradient (of the softmax alone), and the softmax of `order`, which has one axis.
 """
 
 from collections.abc import Callable

@@ -29,18 +29,9 @@ def soft_capped_attention(
     given = {"q": q, "k": k, "v": v}
     q, k, v = (given[role] for role in roles.split(", "))
     root = sqrt(q.shape[-1])
-    factors = {
-        "none": 1.0,
-        "after": 1.0,
-        "after the cap": 1.0,
-        "1/d_k": 1 / root**2,
-        "1/2": 0.5,
-        "*sqrt(d_k)": root,
-        "1/sqrt(S)": 1 / sqrt(k.shape[-2]),
-        "1/sqrt(T)": 1 / sqrt(q.shape[-2]),
-        "1/sqrt(d_v)": 1 / sqrt(v.shape[-1]),
-    }
-    scores = _capped(q @ np.swapaxes(k, -1, -2) * factors.get(scale, 1 / root), cap, capping)
+    before = "none" if scale in ("after", "after the cap") else scale
+    scores = scaled_dot_product_attention(q, k, v, scale=before, output="scores")
+    scores = _capped(scores, cap, capping)
     if scale == "after the cap":
         scores = scores / root
     if mask is not None and masking == "before the cap":
