@@ -474,7 +474,11 @@ def test_a_browser_that_sees_the_site_alone_can_print(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert printing.browser() == str(tmp_path / "google-chrome")
     assert printing.main(site) == 0
-    assert [path.name for path in (site / "download").iterdir()] == ["01_small.pdf"]
+    assert sorted(path.name for path in (site / "download").iterdir()) == [
+        "01_small.pdf",
+        "self-attention-book.pdf",
+    ]
+    assert sorted(path.name for path in site.iterdir()) == ["chapters", "download"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from book import printing
+
 from .book_helpers import all_live, built_site, chapter_pages, pages, served, watched
 from .live_helpers import painted
 
@@ -225,3 +227,82 @@ def test_an_address_that_is_not_there_leads_home(browser: Browser, site: Path) -
             seen.page.locator("article").get_by_role("link", name="home page").click()
             assert seen.page.url == server.address + "index.html"
         assert [said for said in seen.errors if "404" not in said] == []
+
+
+def test_a_word_of_the_glossary_shows_its_entry(browser: Browser, site: Path) -> None:
+    """By hover, focus and tap, once a part; it can be reached and dismissed, and a tap leaves the page where it is."""
+    for touch in (False, True):
+        context = browser.new_context(
+            viewport={"width": 375, "height": 700}, has_touch=touch, is_mobile=touch
+        )
+        page = context.new_page()
+        page.goto((site / FIRST).as_uri())
+        all_live(page)
+        part = page.locator("section:has(> h2#part-1-2)")
+        words = part.locator("a.term").all_inner_texts()
+        assert len(words) >= 3
+        assert len({word.lower().removesuffix("s") for word in words}) == len(words)
+        softmax = part.locator("a.term", has_text="softmax").first
+        entry = page.locator(".meaning")
+        softmax.scroll_into_view_if_needed()
+        assert not entry.is_visible()
+        if touch:
+            softmax.tap()
+        else:
+            softmax.hover()
+        assert "positive numbers that sum to 1" in entry.inner_text()
+        box, width = entry.bounding_box(), page.evaluate("document.documentElement.clientWidth")
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert page.url.endswith(FIRST)
+        page.keyboard.press("Escape")
+        assert not entry.is_visible()
+        softmax.blur()
+        softmax.focus()
+        assert entry.is_visible()
+        entry.get_by_role("link").click()
+        assert page.url.endswith("glossary.html#term-softmax")
+        context.close()
+
+
+def test_a_book_on_paper_has_its_solutions_and_answers_at_the_back(
+    browser: Browser, site: Path
+) -> None:
+    """Of all chapters, each under its own running head; whatever is linked is on paper too, or elsewhere."""
+    folder = site / "paper-of-a-test"
+    folder.mkdir(exist_ok=True)
+    chapters = [site / name for name in chapter_pages()]
+    (folder / "sheet.html").write_text(printing.sheet(chapters), encoding="utf-8")
+    with watched(browser, site.as_uri()) as seen:
+        page = seen.page
+        page.goto((folder / "sheet.html").as_uri())
+        page.emulate_media(media="print")
+        assert page.locator("article:not(#back) .tag_solution").count() == 0
+        solutions, answers = page.locator("#back > section").all()
+        for path in chapters:
+            html = path.read_text(encoding="utf-8")
+            title = re.findall(r"<title>(.*?) — ", html)[0]
+            assert f'@top-right {{ content: "{title}"' in page.content()
+        assert (
+            solutions.locator(".tag_solution").count()
+            == page.get_by_text("The solution is at the back.").count()
+            > 10
+        )
+        assert solutions.locator("pre").first.is_visible()
+        assert answers.locator("h2").count() == len(chapters)
+        questions = page.locator(".Quiz").count()
+        assert answers.locator("li").count() == questions > 40
+        assert (
+            page.evaluate(
+                "[...document.querySelectorAll('[id]')].filter(el => document.getElementById(el.id) !== el).map(el => el.id)"
+            )
+            == []
+        )
+        assert page.locator("a[href$='.html'], a[href*='.html#']").count() == 0
+        assert seen.errors == []
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    names = {path.name for path in (site / "download").glob("*.pdf")}
+    assert names == {f"{path.stem}.pdf" for path in chapters} | {"self-attention-book.pdf"}

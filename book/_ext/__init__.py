@@ -162,7 +162,9 @@ class ChapterList(SphinxDirective):
                 f'<li><a href="chapters/{chapter.page}">{formulas.typeset_html(chapter.title)}</a>{time}'
                 f"<p>{formulas.typeset_html(chapter.promise)}</p></li>"
             )
-        return [nodes.raw("", f'<ul class="chapter-list">{"".join(entries)}</ul>', format="html")]
+        paper = '<p class="offer">Print: <a href="download/self-attention-book.pdf">the whole book</a> as a PDF.</p>'
+        shown = f'<ul class="chapter-list">{"".join(entries)}</ul>{paper if shelf.printed else ""}'
+        return [nodes.raw("", shown, format="html")]
 
 
 class WorksCited(SphinxDirective):

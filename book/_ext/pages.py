@@ -32,6 +32,8 @@ def fill(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: A
             context[way]["title"] = plain(context[way]["title"])
     context["indexed"] = tree is not None and page != app.config.root_doc
     context["description"] = description(tree) if tree else app.config.book_description
+    if 'class="term"' in (context.get("body") or ""):
+        app.add_js_file("glossary.js", defer="defer")
     if 'class="explore"' in (context.get("body") or ""):
         app.add_js_file("live/mount.js", loading_method="defer")
     context["synonyms"] = json_for_html(synonyms(app.book_shelf.terms))  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from html import escape
 from .bibliography import find_work
 from .chapters import FORMULA, LISTED, Cell, Chapter, Notebook, figure_kind
 from .formulas import typeset
+from .glossary import Marker
 from .on_page import offer
 from .shelf import Shelf
 
@@ -46,6 +47,7 @@ class _Translation:
         self.pictures: dict[str, str] = {}
         self.shown = 0  # figures so far
         self.formulas = 0
+        self.words = Marker(shelf.terms)
         self.cell = ""
         self.places = shelf.on_page.sort(chapter) if shelf.on_page else {}
 
@@ -61,6 +63,8 @@ class _Translation:
                     cells.append(self.head())
             elif cell["cell_type"] == "code":
                 cells += self.code(cell)
+        if entries := self.words.entries():
+            cells.append(_markdown("meanings", entries))
         notebook["cells"] = cells
         return notebook, self.pictures
 
@@ -81,6 +85,8 @@ class _Translation:
     def keep(self, kept: re.Match[str]) -> str:
         """What is not prose; headings and formulas get their numbers, named places an anchor for MyST."""
         piece = kept[0]
+        if piece.startswith("## "):
+            self.words.begin_part()
         if found := re.fullmatch(r"(#+) (Part|Exercise) (\d+)(.*)", piece):
             marks, kind, number, rest = found.groups()
             anchor = self.chapter.anchor(kind.lower(), number)
@@ -115,9 +121,13 @@ class _Translation:
         parts, end = [], 0
         for found in _LEADS.finditer(text):
             lead = self.citation if found["numbers"] else self.named
-            parts += [typeset(text[end : found.start()]), lead(found)]
+            parts += [self.plain(text[end : found.start()]), lead(found)]
             end = found.end()
-        return "".join([*parts, typeset(text[end:])])
+        return "".join([*parts, self.plain(text[end:])])
+
+    def plain(self, text: str) -> str:
+        """Text in which nothing leads within the book but words of the glossary."""
+        return self.words.mark(typeset(text))
 
     def citation(self, found: re.Match[str]) -> str:
         numbers = re.split(", ?", found["numbers"])

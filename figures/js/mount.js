@@ -53,7 +53,6 @@
     el.append(said);
   };
   const all = async () => {
-    if (location.search === "?print") return; // on paper a figure rests
     for (const el of document.querySelectorAll(".explore[data-figure]")) {
       const done = mount(el).catch((error) => say(el, error));
       await Promise.race([done, new Promise((late) => setTimeout(late, PATIENCE))]); // the first has the line to itself

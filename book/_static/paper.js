@@ -1,0 +1,44 @@
+/* On the sheet that printing.py makes of one chapter or of all: solutions and answers go to the back, links stay on paper. */
+addEventListener("load", () => {
+  const make = (tag, props, ...inside) => {
+    const element = Object.assign(document.createElement(tag), props);
+    element.append(...inside);
+    return element;
+  };
+  const back = document.querySelector("#back");
+  const words = (heading) => [...(heading?.cloneNode(true).childNodes ?? [])].filter((node) => node.className !== "headerlink");
+  const see = (node, id, said) => node.before(make("p", { className: "see" }, make("a", { href: `#${id}` }, said)));
+
+  const solved = make("section", {}, make("h1", {}, "Solutions"));
+  const answered = make("section", {}, make("h1", {}, "Answers to the questions"));
+  let solutions = 0;
+  for (const chapter of document.querySelectorAll("article:not(#back)")) {
+    const headings = [...chapter.querySelectorAll("h3")];
+    const found = [...chapter.querySelectorAll(".tag_solution")];
+    if (found.length) solved.append(make("h2", {}, ...words(chapter.querySelector("h1"))));
+    for (const solution of found) {
+      const above = headings.findLast((heading) => heading.compareDocumentPosition(solution) & Node.DOCUMENT_POSITION_FOLLOWING);
+      const id = `solution-${++solutions}`;
+      see(solution, id, "The solution is at the back.");
+      const fold = solution.querySelector("details");
+      fold?.replaceWith(...[...fold.childNodes].filter((node) => node.tagName !== "SUMMARY"));
+      solved.append(make("h3", { id }, ...words(above)), solution);
+    }
+    const questions = [...chapter.querySelectorAll(".Quiz")];
+    if (!questions.length) continue;
+    const id = `answers-${solutions}-${questions.length}`;
+    see(questions[0], id, "The answers are at the back.");
+    const list = make("ol", {});
+    for (const question of questions) {
+      const right = question.querySelector('[data-correct="true"]');
+      list.append(make("li", {}, make("strong", {}, right.innerText), ` ${right.dataset.feedback}`));
+    }
+    answered.append(make("h2", { id }, ...words(chapter.querySelector("h1"))), list);
+  }
+  for (const part of [solved, answered]) if (part.children.length > 1) back.append(part);
+  for (const link of document.querySelectorAll("a[href]")) {
+    const target = link.getAttribute("href");
+    const here = target.startsWith("#") && document.getElementById(decodeURIComponent(target.slice(1)));
+    if (!here && !/^(https?|mailto):/.test(target)) link.removeAttribute("href");
+  }
+});
