@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-ABSENT = "torch triton anywidget ipywidgets jupyterquiz IPython safetensors tqdm scipy".split()
+ABSENT = "torch triton anywidget ipywidgets IPython safetensors tqdm scipy".split()
 
 
 class Nowhere(MetaPathFinder):

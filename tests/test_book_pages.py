@@ -123,6 +123,7 @@ def test_paper_is_light_and_says_all_without_grounds(browser: Browser, site: Pat
         all_live(page)
         for answer in page.locator(".Quiz label").all()[:2]:
             answer.click()
+            answer.locator("xpath=..").get_by_role("button").click()
         assert page.evaluate(LIGHT_WORDS) != []
         page.emulate_media(media="print", color_scheme="dark")
         assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")

@@ -196,6 +196,8 @@ def test_questions_answer_without_a_kernel(browser: Browser, site: Path, name: s
         assert questions.count() >= 5
         for question in questions.all():
             question.locator("label").first.click()
+            assert not question.locator(".Feedback").inner_text().strip()
+            question.get_by_role("button", name="Check").click()
             assert question.locator(".Feedback").inner_text().strip()
         assert seen.errors == []
 

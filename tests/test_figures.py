@@ -161,22 +161,24 @@ def test_the_picture_of_the_readme_shows_the_shipped_weights(root: Path) -> None
 QUESTIONS = {"Two and two?": {"- 5": "One less.", "+ 4": "Yes."}}
 
 
-def collect(monkeypatch: pytest.MonkeyPatch, name: str) -> list[dict[str, str]]:
+def collect(
+    monkeypatch: pytest.MonkeyPatch, name: str, questions: Any = QUESTIONS
+) -> dict[str, str]:
     shown: list[dict[str, str]] = []
     monkeypatch.setattr(
         sys.modules["figures.quiz"], "display", lambda data, raw: shown.append(data)
     )
-    quiz(name, QUESTIONS)
-    return shown
+    quiz(name, questions)
+    (one,) = shown
+    return one
 
 
 def test_a_quiz_fetches_nothing_and_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    page, script = collect(monkeypatch, "one")
-    assert [page, script] == collect(monkeypatch, "one")
-    for text in (page["text/html"], script["application/javascript"]):
-        assert not re.search(r"https?://", text)
-    assert "Two and two?" in page["text/plain"]
-    assert 'id="one"' in page["text/html"]
+    page = collect(monkeypatch, "one")
+    assert page == collect(monkeypatch, "one")
+    assert not re.search(r"https?://", page["text/html"])
+    assert not re.search(r"\bid=", page["text/html"])
+    assert page["text/plain"] == "1. Two and two?"
 
 
 @pytest.mark.parametrize(
@@ -188,26 +190,85 @@ def test_a_question_needs_one_right_answer_and_replies(answers: dict[str, str]) 
         quiz("q", {"Two and two?": answers})
 
 
+ODD = {
+    "What is a<b<c & <s>?": {
+        "- <img src=x onerror=document.title='run'>": "No <b>mark</b>.",
+        "+ A chain & a tag": "Yes, </script> too.",
+        "- <!--<script>": "No.",
+    },
+    "Two and two?": {
+        f"{'+' if n == 4 else '-'} {n}": f"It is {n - 4} too large." for n in range(9)
+    },
+}
+
+
 @pytest.mark.browser
 @pytest.mark.needs("chromium")
-def test_a_quiz_answers_to_the_keyboard(
+def test_a_quiz_under_the_hand(
     browser: Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    page, script = collect(monkeypatch, "one")
+    once = collect(monkeypatch, "one", ODD)["text/html"]
     file = tmp_path / "quiz.html"
+    # Twice on one page, as JupyterLab shows a notebook in two views.
     file.write_text(
-        f"<!doctype html><meta charset=utf-8>{page['text/html']}"
-        f"<script>{script['application/javascript']}</script>",
-        encoding="utf-8",
+        f"<!doctype html><meta charset=utf-8><div>{once}</div><div>{once}</div>", "utf-8"
     )
     tab = browser.new_page()
     tab.goto(file.as_uri())
-    tab.get_by_text("Two and two?").wait_for()
-    tab.keyboard.press("Tab")
+    views = tab.locator(".questions")
+    assert [view.locator(".Quiz").count() for view in views.all()] == [2, 2]
+    first, numbers = views.first.locator(".Quiz").all()
+    assert first.locator("legend").inner_text() == "What is a<b<c & <s>?"
+    answers = [text[2:] for text in next(iter(ODD.values()))]
+    assert sorted(first.locator("label").all_inner_texts()) == sorted(answers)
+    assert tab.title() != "run"
+    orders = {
+        tuple(view.locator(".Quiz").nth(1).locator("label").all_inner_texts())
+        for view in views.all()
+    }
+    tab.reload()
+    orders.add(tuple(numbers.locator("label").all_inner_texts()))
+    assert len(orders) > 1  # nine answers in one order three times: 1 in 10¹¹
+    group = tab.get_by_role("group", name="Two and two?").first
+    check, reply = group.get_by_role("button", name="Check"), group.locator(".Feedback")
+    check.click()
+    assert reply.inner_text() == "Choose an answer first."
+    group.get_by_role("radio", name="5").focus()
     tab.keyboard.press("Space")
-    tab.get_by_text("One less.").wait_for()
-    tab.keyboard.press("ArrowDown")
-    tab.get_by_text("Yes.").wait_for()
+    assert reply.inner_text() == ""
+    check.focus()
+    tab.keyboard.press("Enter")
+    assert reply.inner_text() == "Not yet. It is 1 too large."
+    group.get_by_role("radio", name="4").check()
+    assert reply.inner_text() == ""
+    check.click()
+    assert reply.inner_text() == "Right. It is 0 too large."
+    tab.get_by_role("group", name="a<b<c").first.get_by_role("radio", name="onerror").check()
+    tab.get_by_role("group", name="a<b<c").first.get_by_role("button").click()
+    assert "No <b>mark</b>." in tab.locator(".Feedback").first.inner_text()
+    tab.reload()
+    assert group.get_by_role("radio", name="4").is_checked()
+    assert reply.inner_text().startswith("Right.")
+    views.first.get_by_role("button", name="Forget my answers").click()
+    tab.reload()
+    assert tab.locator("input:checked").count() == 0
+    tab.close()
+
+
+@pytest.mark.browser
+@pytest.mark.needs("chromium")
+def test_a_quiz_without_script_is_a_list_with_folded_answers(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "quiz.html"
+    file.write_text(collect(monkeypatch, "one", ODD)["text/html"], "utf-8")
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(file.as_uri())
+    assert "What is a<b<c & <s>?" in tab.locator("ol").inner_text()
+    assert tab.locator("ul li").count() == 12
+    assert tab.locator("details p").first.text_content() == "A chain & a tag. Yes, </script> too."
+    context.close()
 
 
 def test_a_head_without_which_nothing_is_lost_has_no_dot() -> None:

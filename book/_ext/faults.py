@@ -86,7 +86,7 @@ def _kinds(output: dict[str, Any]) -> Iterator[str]:
     for mime, value in output.get("data", {}).items():
         if mime.startswith("image/"):
             yield "picture"
-        elif mime == "application/javascript":
+        elif mime == "text/html" and 'class="questions"' in "".join(value):
             yield "quiz"
         elif mime == "text/html" and 'class="explore"' in "".join(value):
             yield "live figure"

@@ -28,9 +28,7 @@ _LEADS = re.compile(
     r"|\bthe\sfigure\s(?P<place>below|above)\b",
     re.IGNORECASE,
 )
-_NO_SCRIPT = (
-    "<div><noscript>The questions need JavaScript; they are in the notebook.</noscript></div>"
-)
+_NO_SCRIPT = "<div><noscript>The questions need JavaScript to be checked; without it each answer is folded under its question.</noscript></div>"
 
 
 def translate(shelf: Shelf, chapter: Chapter) -> tuple[Notebook, dict[str, str]]:
