@@ -19,6 +19,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+from . import page_python
 from .harness import Result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,6 +117,7 @@ def run() -> Iterator[Result]:
                 yield result(f"chapters/{stem}: a slider's move is painted", times, REPAINT)
         browser.close()
         server.shutdown()
+        yield from page_python.run(playwright, chromium, SITE)
 
 
 def answering(browser: Browser, url: str) -> float:
