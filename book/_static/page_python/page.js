@@ -8,6 +8,7 @@ const book = await (await fetch(new URL(`cells/${chapter}.json`, import.meta.url
 const python = new Python({ ...book.python, folder: new URL(book.python.folder, import.meta.url).href });
 const order = book.cells.map(([id]) => id);
 const LONGER = 60; // seconds, if the reader wants so
+const megabytes = (Object.values(book.python.files).reduce((sum, [, packed]) => sum + packed, 0) / 1e6).toFixed(1);
 const editors = new Map(); // by the cell's id
 let count = 0;
 
@@ -39,6 +40,7 @@ function mount(button, cell) {
 
   const hint = element("p", { className: "python-hint", id: `python-hint-${++count}` },
     "Tab indents; Esc, then Tab, leaves. Shift-Enter ", exercise ? "checks. " : "runs. ",
+    `The first ${exercise ? "check" : "run"} on a page starts Python (${megabytes} MB, kept by the browser). `,
     above ? `Needs ${above === 1 ? "the cell" : `${above} cells`} above: run first. ` : "");
   const note = element("p", { className: "python-note" });
   const frame = element("div", { className: "python-editor" });
