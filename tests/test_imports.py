@@ -285,6 +285,15 @@ def test_the_library_reads_no_package_metadata() -> None:
     assert any("attention_lib" in name for name in opened), "the hook saw nothing"
 
 
+def test_the_library_for_tensors_loads_no_corpus_and_no_model() -> None:
+    loaded = in_fresh_process(
+        "import attention_lib.torch; import json, sys; print(json.dumps(sorted(sys.modules)))"
+    )
+    own = {name.split(".")[1] for name in loaded if name.startswith("attention_lib.")}
+    assert "torch" in own
+    assert not own & ROOMS
+
+
 def test_random_numbers_are_loaded_only_when_they_are_drawn() -> None:
     ask = "import {}; import json, sys; print(json.dumps('numpy.random' in sys.modules))"
     alone = in_fresh_process(ask.format("numpy"))

@@ -1,4 +1,4 @@
-"""What `python -m benchmarks.gpu` measured on a GPU, if somebody has: read, checked, told in lines.
+"""What `python -m benchmarks.gpu` measured on a GPU, if somebody has: read, checked, and put into words.
 
 The file is `cost/gpu.json`. No machine that this book was made on had a GPU unless it is there.
 """
@@ -89,7 +89,7 @@ def stored(path: Path = PATH) -> Results | None:
 
 
 def told(results: Results | None) -> str:
-    """`results` in lines: the machine, then for each pass and width a table of all ways and sizes."""
+    """`results` as text, line by line: the machine, then for each pass and width a table of all ways and sizes."""
     if results is None:
         return (
             "Not measured: no GPU was at hand.\n"
