@@ -7,6 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -205,6 +206,9 @@ def _take(
     )
     notebook, remarks = repaired(newest.read_bytes(), release, strangers)
     write(path, to_bytes(notebook))
+    _write_time(
+        path.with_name("timestamp.txt"), [e for e, k in zip(came, kept, strict=True) if k == newest]
+    )
     rows = []
     for entry, place in zip(came, kept, strict=True):
         said = f"kept as {place.name}, " + ("counts" if place == newest else "does not count")
@@ -213,3 +217,10 @@ def _take(
         said = f"{said}. {' '.join(remarks * (place == newest))}".strip()
         rows.append(Row(entry.path, student, said))
     return rows
+
+
+def _write_time(path: Path, entries: Sequence[Entry]) -> None:
+    """When what counts was handed in, as nbgrader reads it; nothing if nothing tells."""
+    path.unlink(missing_ok=True)
+    if entries and entries[-1].changed:
+        write(path, datetime.fromtimestamp(entries[-1].changed, UTC).isoformat().encode())

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
@@ -22,8 +23,9 @@ from .folders import given, handed_in, released, write
 from .grader.grade import grade_batch
 from .grader.plugin import read_marks
 from .leaks import LeakError, refuse_leaks
-from .nbgrader_bridge import GradebookBusyError, OneFolder, converting
+from .nbgrader_bridge import GradebookBusyError, OneFolder, converting, settings
 from .nbgrader_bridge import gradebook as gradebook  # also for those who read marks
+from .options import options_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "assignments" / "sources"
@@ -138,7 +140,21 @@ def grade(
     """
     released(course, name)
     students = sorted({*students} or handed_in(course, name))
-    grade_batch(course, name, seed=seed, students=students, sandboxed=sandboxed, workers=workers)
+    options = options_of(settings(course))
+    grade_batch(
+        course,
+        name,
+        seed=seed,
+        students=students,
+        sandboxed=sandboxed,
+        workers=workers,
+        partial=options.partial_credit,
+    )
+    if name in options.due:
+        due = datetime.fromisoformat(options.due[name]).astimezone(UTC).replace(tzinfo=None)
+        with gradebook(course) as book:
+            book.find_assignment(name).duedate = due
+            book.db.commit()
     graded = Graded()
     for student in tqdm(students, desc="gradebook", unit="submission"):
         try:

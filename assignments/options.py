@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 from traitlets.config import Config
 
@@ -12,9 +13,15 @@ class Options:
     """The choices, all of them off by default.
 
     beyond_maximum: points given by hand may be more than a question is worth, or less than 0.
+    partial_credit: the share of a question's points for an answer with one known mistake.
+    due: for an assignment the time until which it may be handed in, as "2026-12-08 23:59", in local time.
+    late_points_per_day: what each day begun after that costs.
     """
 
     beyond_maximum: bool = False
+    partial_credit: float = 0.0
+    due: Mapping[str, str] = field(default_factory=dict)
+    late_points_per_day: float = 0.0
 
 
 def options_of(config: Config) -> Options:

@@ -73,10 +73,12 @@ def grade_notebook(
     slot: int = 0,
     seconds: float = sandbox.SECONDS,
     points: Mapping[str, float] | None = None,
+    partial: float = 0.0,
 ) -> list[Mark]:
     """A mark for each task of the assignment, whatever the notebook holds.
 
     seed: the inputs are drawn from it. points: of each question, those of our source if None.
+    partial: the share of them for an answer that has one known mistake.
     Each question has a process of its own, in which all cells run. An answer that no known mistake
     explains is tried once more without the cells of the other answers, which may have spoilt it.
     The numbers that each student draws are those of the name in the notebook: learning platforms give
@@ -105,6 +107,9 @@ def grade_notebook(
             advice = "STUDENT is empty: your numbers are drawn from your name."
         out_of = worth[task.name]
         earned = out_of if kind == "right" else 0.0
+        if partial and kind == "known" and len(settings) == 1:
+            earned = partial * out_of
+            advice += f" For this one mistake you keep {earned:g} of {out_of:g} points."
         made = Mark(task.name, earned, out_of, kind, settings, advice, found, plain(named, 100))
         return made, outcome
 
@@ -134,6 +139,7 @@ def grade_batch(
     students: Sequence[str] = (),
     sandboxed: bool = True,
     workers: int | None = None,
+    partial: float = 0.0,
 ) -> list[Path]:
     """Mark what lies in COURSE/submitted, into COURSE/grading/<name>/<student>.json, one a student.
 
@@ -163,7 +169,7 @@ def grade_batch(
     def one(student: str) -> Path:
         slot = slots.get()
         try:
-            return _grade_file(course, assignment, student, drawn, worth, sandboxed, slot)
+            return _grade_file(course, assignment, student, drawn, worth, sandboxed, slot, partial)
         finally:
             slots.put(slot)
 
@@ -205,6 +211,7 @@ def _grade_file(
     worth: Mapping[str, float],
     sandboxed: bool,
     slot: int,
+    partial: float,
 ) -> Path:
     """Mark one student's file and write the marks down."""
     name = assignment.name
@@ -225,6 +232,7 @@ def _grade_file(
                 sandboxed=sandboxed,
                 slot=slot,
                 points=worth,
+                partial=partial,
             )
         except SandboxMissing:
             raise

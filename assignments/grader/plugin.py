@@ -6,10 +6,12 @@ its Formgrader, through the course's nbgrader_config.py.
 
 import hashlib
 import json
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
+from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
@@ -24,11 +26,13 @@ from nbgrader.preprocessors import (
 from traitlets.config import Config
 
 from ..folders import STUB, below, released, submission
+from ..options import options_of
 from ..repair import repair
 from ..sanitise import node
 
 Resources = dict[str, Any]
 CHECK = "-check"
+DAY = 24 * 60 * 60  # seconds
 
 
 class NotMarkedError(RuntimeError):
@@ -68,6 +72,17 @@ class SandboxGrade(NbGraderPreprocessor):  # type: ignore[misc]
         return nb, resources
 
 
+class LatePoints(LateSubmissionPlugin):  # type: ignore[misc]
+    """What lateness costs: so many points for each day begun, none unless the course says so."""
+
+    def late_submission_penalty(
+        self, student_id: str, score: float, total_seconds_late: float
+    ) -> float | None:
+        """The points; None for no penalty at all."""
+        per_day = options_of(self.config).late_points_per_day
+        return per_day * ceil(total_seconds_late / DAY) or None
+
+
 def read_marks(course: Path, name: str, student: str) -> dict[str, dict[str, Any]]:
     """The marks of one submission by question.
 
@@ -105,6 +120,7 @@ def configure(config: Config) -> None:
         AssignLatePenalties,
         CheckCellMetadata,
     ]
+    config.AssignLatePenalties.plugin_class = LatePoints
     config.Autograde.pre_convert_hook = "assignments.grader.plugin.drop_links"
     config.OverwriteCells.add_missing_cells = True
     config.GenerateFeedback.exporter_class = "assignments.feedback.FeedbackPage"

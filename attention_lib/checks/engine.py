@@ -77,7 +77,7 @@ class Diagnosis:
     """What was found out about an answer.
 
     ok: every output is right. settings: the wrong setting of each knob that explains the outputs.
-    advice: sentences for the learner. kind: "right", "known" (the settings explain it), "values",
+    advice: sentences for the learner. kind: "right", "known" (the settings explain all of it), "values",
     "shape" (or the number or dtype of the arrays), or "blank" where there is no output.
     """
 
@@ -120,7 +120,7 @@ def diagnose(
         if settings:
             scope = "In case 1" if wrong == 1 else f"Up to case {wrong}"
             rest = _rest(exercise, settings, cases, reached, troubles or [""] * len(cases))
-            return Diagnosis(False, settings, f"{scope} of {len(cases)}: {advice} {rest}", "known")
+            return Diagnosis(False, settings, f"{scope} of {len(cases)}: {advice} {rest}", "values")
         kind, advice = _fault(exercise, cases, wrong, rights[wrong - 1])
         return Diagnosis(False, {}, advice, kind)
 

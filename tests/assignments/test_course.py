@@ -25,6 +25,7 @@ from assignments.feedback import feedback
 from assignments.leaks import LeakError
 from assignments.nbgrader_bridge import NbGraderError, gradebook, settings
 from assignments.options import options_of
+from assignments.totals import totals_of
 from tests.notebooks import node, read, write
 
 NAME = "pointing"
@@ -296,6 +297,21 @@ def test_points_by_hand_are_held_to_what_a_question_is_worth(
         f": {total} of 12 points" in page for total, page in zip(totals, pages, strict=True)
     ] == [True] * 2
     assert ("6 of 5" in pages[0]) == beyond
+
+
+@pytest.mark.parametrize("per_day", [0, 2])
+def test_each_day_late_costs_points_if_the_course_says_so(course: Path, per_day: float) -> None:
+    with (course / "nbgrader_config.py").open("a", encoding="utf-8") as file:
+        file.write('\nc.Marks.due = {"pointing": "2026-03-01 12:00+00:00"}\n')
+        file.write(f"c.Marks.late_points_per_day = {per_day}\n" * bool(per_day))
+    for student, time in (("early", "2026-03-01T11:59"), ("late", "2026-03-02T12:30")):
+        came = hand_in(course, student, write_answers()).parent / "timestamp.txt"
+        came.write_text(f"{time}:00+00:00", encoding="utf-8")
+    grade(course, NAME)
+    assert [total.points for total in totals_of(course, NAME)] == [7, 7 - 2 * per_day]
+    early, late = (page.read_text("utf-8") for page in feedback(course, NAME))
+    assert "handed in late" not in early
+    assert ("handed in late</td><td>minus 4 points" in late) == bool(per_day)
 
 
 def test_an_option_that_there_is_not_is_told(course: Path) -> None:

@@ -440,6 +440,15 @@ def test_of_several_the_newest_of_this_assignment_counts(course: Path, tmp_path:
     assert answered(course, "anna") == "def halve(x): return 2"
 
 
+def test_the_time_of_what_counts_is_kept_for_nbgrader(course: Path, tmp_path: Path) -> None:
+    folder = laid(tmp_path / "a", {"bob/b.ipynb": GOOD, "bob/a.ipynb": GOOD + b" "})
+    os.utime(folder / "bob" / "a.ipynb", (0, 1_772_370_000))
+    os.utime(folder / "bob" / "b.ipynb", (0, 1_772_370_060))
+    collect(course, "pointing", [folder])
+    stamp = course / "submitted" / "bob" / "pointing" / "timestamp.txt"
+    assert stamp.read_text("utf-8") == "2026-03-01T13:01:00+00:00"
+
+
 def test_times_in_a_zip_order_the_hand_ins(course: Path, tmp_path: Path) -> None:
     members: list[Member] = []
     for name, year in (("anna/a.ipynb", 2025), ("anna/b.ipynb", 2024)):

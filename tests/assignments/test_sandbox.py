@@ -373,6 +373,21 @@ def test_a_helper_below_an_import_that_failed_is_explained() -> None:
     assert "ZeroDivisionError" not in advice
 
 
+def test_one_known_mistake_may_earn_a_part() -> None:
+    unscaled = RIGHT.replace(" / np.sqrt(q.shape[-1])", "")
+    two = unscaled.replace("keepdims=True) @ v", "keepdims=True) @ k")
+    for code, partial, points in (
+        (unscaled, 0.0, 0),
+        (unscaled, 0.5, 2),
+        (two, 0.5, 0),
+        (RIGHT, 0.5, 4),
+    ):
+        book, one = notebook(code), replace(ASSIGNMENT, tasks=(TASK,))
+        (mark,) = grade_notebook(book, one, seed=SEED, student="a", points=POINTS, partial=partial)
+        assert mark.points == points
+        assert ("you keep 2 of 4 points" in mark.advice) == (points == 2)
+
+
 def test_a_mistake_is_named() -> None:
     mark = marks(RIGHT.replace(" / np.sqrt(q.shape[-1])", ""))
     assert mark.settings == {"scale": "none"}
