@@ -28,7 +28,7 @@ author = "The authors of the book"
 copyright = "The authors; text and figures CC BY 4.0, code MIT"
 language = "en"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "book._ext"]
-exclude_patterns = ["_build", "_ext", "_static", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "_ext", "_static", "editor", "**.ipynb_checkpoints"]
 
 nb_execution_mode = "off"
 nb_mime_priority_overrides = [("html", "text/html", 1)]

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import functools
+import gzip
 import hashlib
+import http.client
+import http.server
 import io
 import json
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +24,7 @@ from book._ext.on_page import OnPage
 from book.page_python.names import needed, pieces, read
 from book.page_python.session import HEAD, TAIL, Printed
 from book.pyodide import Pyodide, PyodideError
+from book.serve import Handler
 
 from .book_helpers import ROOT
 from .page_session import answers, said
@@ -182,6 +188,7 @@ def told() -> dict[str, list[list[Any]]]:
         asked("exit()"),
         asked("print(z)"),
         asked("z = 1"),
+        asked("import figures\nfigures.draw_bars.__name__, 'quiz' in figures.__all__"),
         asked("print('end', end='')"),
         asked(
             "check(attend_one)",
@@ -201,6 +208,11 @@ def test_a_cell_prints_and_shows_its_last_value(told: dict[str, list[list[Any]]]
     assert told["x = 1\nx;"] == [["running"]]
     assert said(told["print('end', end='')"]) == "end\n"
     assert said(told["check(attend_one)"]) == "attend_one: not written yet.\n"
+
+
+def test_figures_needs_no_widget_and_no_questions(told: dict[str, list[list[Any]]]) -> None:
+    source = "import figures\nfigures.draw_bars.__name__, 'quiz' in figures.__all__"
+    assert said(told[source]) == "('draw_bars', True)\n"
 
 
 def test_nothing_is_left_from_one_run_to_the_next(told: dict[str, list[list[Any]]]) -> None:
@@ -395,3 +407,44 @@ def test_the_table_counts_what_runs(tmp_path: Path) -> None:
     }
     (cells / "01_name.json").write_text(json.dumps({"places": places}))
     assert pyodide.table(tmp_path).splitlines()[1].split() == ["01_name", "4", "2", "50%"]
+
+
+# --- how the site is served
+
+
+def test_the_site_is_served_packed_and_kept(tmp_path: Path) -> None:
+    """Text is packed for who takes it, what is packed already is not, and a file that is known is not sent again."""
+
+    class Quiet(Handler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    text = b"let a = 1;\n" * 500
+    (tmp_path / "a.js").write_bytes(text)
+    (tmp_path / "b.whl").write_bytes(text)
+    (tmp_path / "index.html").write_bytes(text)
+    handler = functools.partial(Quiet, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def got(path: str, **headers: str) -> tuple[int, Any, bytes]:
+            line = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+            line.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+            answer = line.getresponse()
+            found = answer.status, answer.headers, answer.read()
+            line.close()
+            return found
+
+        status, headers, body = got("/a.js", Accept_Encoding="gzip")
+        assert (status, headers["Content-Encoding"]) == (200, "gzip")
+        assert (gzip.decompress(body), headers["Cache-Control"]) == (text, "max-age=600")
+        assert len(body) < 200
+        assert got("/a.js", Accept_Encoding="gzip", If_None_Match=headers["ETag"])[::2] == (
+            304,
+            b"",
+        )
+        for path in ("/a.js", "/b.whl", "/", "/?q=1"):
+            assert got(path)[::2] == (200, text)
+        assert got("/b.whl", Accept_Encoding="gzip")[1]["Content-Encoding"] is None
+        assert got("/nowhere")[0] == 404
+        server.shutdown()

@@ -18,7 +18,14 @@ TOP = (
 ).split()
 REPOSITORY = re.compile(r"https://github\.com/(?P<owner>[\w-]+)/(?P<name>[\w.-]+?)(\.git)?/?")
 # The assignments are not among TOP: whoever learns is not to get the right answers to what is marked.
-LEFT_OUT = {"__pycache__", ".ipynb_checkpoints", "_build", "assignments", "grading.py"}
+LEFT_OUT = {
+    "__pycache__",
+    "node_modules",
+    ".ipynb_checkpoints",
+    "_build",
+    "assignments",
+    "grading.py",
+}
 
 
 def check_repository(app: Sphinx, config: Config) -> None:
