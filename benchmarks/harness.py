@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from .processors import kind
+
 
 @dataclass(frozen=True)
 class Result:
@@ -99,7 +101,7 @@ def cpu_time(call: Callable[[], object], calls: int) -> float:
 
 
 def machine() -> str:
-    """The processor, the versions, and the library that multiplies matrices."""
+    """The processor and its kind, the versions, and the library that multiplies matrices."""
     info = Path("/proc/cpuinfo")
     names = [
         line.partition(":")[2].strip()
@@ -112,7 +114,8 @@ def machine() -> str:
         if pool["user_api"] == "blas"
     )
     return (
-        f"{names[0] if names else platform.processor() or platform.machine()}, {platform.system()}\n"
+        f"{names[0] if names else platform.processor() or platform.machine()}, {kind()}, "
+        f"{platform.system()}\n"
         f"Python {platform.python_version()}, NumPy {np.__version__}, {blas or 'no BLAS'}; one thread"
     )
 
