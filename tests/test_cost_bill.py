@@ -14,7 +14,7 @@ from attention_lib import sliding_window_mask
 from attention_lib.cost import (
     H200,
     MODEL_SHAPES,
-    Bill,
+    LayerFlops,
     ModelShape,
     attention_costs,
     causal_pairs,
@@ -23,8 +23,8 @@ from attention_lib.cost import (
     flash_blocks,
     flash_traffic,
     global_window_pairs,
-    layer_bill,
     layer_costs,
+    layer_flops,
     linear_cost,
     longest_dense,
     pairs_cost,
@@ -117,7 +117,7 @@ def test_linear_attention_is_dearer_than_dense_only_while_n_is_below_the_width_o
 
 def test_a_layer_at_4000_tokens_costs_2_79_times_that_at_2000() -> None:
     for d, growth, share in ((512, 2.7886, 0.3943), (12288, 2.0528, 0.0264)):
-        two, four = layer_bill(2000, d), layer_bill(4000, d)
+        two, four = layer_flops(2000, d), layer_flops(4000, d)
         assert four.scores == 4 * two.scores
         assert four.projections == 2 * two.projections
         assert two.total == 24 * 2000 * d**2 + 4 * 2000**2 * d
@@ -128,23 +128,23 @@ def test_a_layer_at_4000_tokens_costs_2_79_times_that_at_2000() -> None:
 @pytest.mark.parametrize("d", [1, 7, 512])
 def test_the_scores_overtake_the_rest_at_6d(d: int) -> None:
     n = crossover(d)
-    bill = layer_bill(n, d)
+    bill = layer_flops(n, d)
     assert bill.scores == bill.projections + bill.feed_forward
     assert bill.share == 0.5
-    assert layer_bill(n + 1, d).share > 0.5 > layer_bill(n - 1, d).share
+    assert layer_flops(n + 1, d).share > 0.5 > layer_flops(n - 1, d).share
 
 
 def test_the_bill_agrees_with_table_1() -> None:
-    bill = layer_bill(11, 15)
+    bill = layer_flops(11, 15)
     bare, whole = (
         2 * layer_costs(11, 15, projections=p)["self-attention"].multiply_adds
         for p in (False, True)
     )
     assert bill.scores == bare
     assert bill.projections == whole - bare
-    assert layer_bill(11, 15, pairs=7).scores == 4 * 7 * 15
-    assert layer_bill(0, 15) == Bill(0, 0, 0)
-    assert layer_bill(0, 15).share == 0
+    assert layer_flops(11, 15, pairs=7).scores == 4 * 7 * 15
+    assert layer_flops(0, 15) == LayerFlops(0, 0, 0)
+    assert layer_flops(0, 15).share == 0
 
 
 def test_the_weights_on_paper_up_to_a_million_tokens() -> None:
@@ -264,8 +264,8 @@ def test_the_traffic_of_flash_attention_follows_the_law() -> None:
 def test_a_layer_of_a_model_is_the_textbook_one_where_it_has_those_sizes() -> None:
     for name in ("GPT-2", "GPT-3 175B"):
         shape = MODEL_SHAPES[name]
-        assert shape.bill(2000) == layer_bill(2000, shape.d_model)
-        assert shape.bill(2000, pairs=5) == layer_bill(2000, shape.d_model, pairs=5)
+        assert shape.layer_flops(2000) == layer_flops(2000, shape.d_model)
+        assert shape.layer_flops(2000, pairs=5) == layer_flops(2000, shape.d_model, pairs=5)
 
 
 PUBLISHED = {  # parameters; words in the vocabulary; embeddings of words, one, or two with the output
@@ -284,7 +284,9 @@ PUBLISHED = {  # parameters; words in the vocabulary; embeddings of words, one, 
 def test_the_sizes_of_a_model_give_its_published_number_of_parameters(name: str) -> None:
     shape = MODEL_SHAPES[name]
     parameters, words, embeddings = PUBLISHED[name]
-    in_layers = shape.layers * shape.bill(1, pairs=0).total // 2  # each is one multiply-add a token
+    in_layers = (
+        shape.layers * shape.layer_flops(1, pairs=0).total // 2
+    )  # each is one multiply-add a token
     assert in_layers + embeddings * words * shape.d_model == pytest.approx(parameters, rel=0.04)
     assert shape.heads % shape.kv_heads == 0
 
@@ -317,9 +319,9 @@ def test_grouped_heads_shrink_the_cache_and_not_the_scores() -> None:
     for kv_heads in (1, 2, 4, 8):
         grouped, full = shape(kv_heads), shape(8)
         assert 8 * grouped.cache_bytes_per_token() == kv_heads * full.cache_bytes_per_token()
-        assert grouped.bill(11).scores == full.bill(11).scores
-        assert grouped.bill(11).feed_forward == full.bill(11).feed_forward
-        assert grouped.bill(11).projections == 4 * 11 * 512 * 64 * (8 + kv_heads)
+        assert grouped.layer_flops(11).scores == full.layer_flops(11).scores
+        assert grouped.layer_flops(11).feed_forward == full.layer_flops(11).feed_forward
+        assert grouped.layer_flops(11).projections == 4 * 11 * 512 * 64 * (8 + kv_heads)
 
 
 def test_sizes_that_cannot_be_are_errors() -> None:
@@ -347,4 +349,4 @@ def test_sizes_that_cannot_be_are_errors() -> None:
         with pytest.raises(TypeError, match="causal must be True or False: found str"):
             refused()
     with pytest.raises(TypeError, match=r"n must be an integer: found 2\.5"):
-        layer_bill(2.5, 4)  # type: ignore[arg-type]
+        layer_flops(2.5, 4)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention_lib.cost import layer_bill, layer_costs, pairs_cost, weights_bytes
+from attention_lib.cost import layer_costs, layer_flops, pairs_cost, weights_bytes
 from attention_lib.cost.counters import ATEN, count_flops, peak_live_bytes
 from attention_lib.torch import MultiHeadAttention, TransformerBlock, attention
 
@@ -112,7 +112,7 @@ def test_layers_that_torch_runs_as_one_kernel(no_grad: Any) -> None:
     layer = nn.TransformerEncoderLayer(24, 4, 96, batch_first=True).eval()
     heads = nn.MultiheadAttention(24, 4, batch_first=True).eval()
     x = torch.ones(1, 11, 24)
-    bill = layer_bill(11, 24)
+    bill = layer_flops(11, 24)
     with no_grad():
         assert count_flops(lambda: layer(x)) == bill.total
         assert count_flops(lambda: heads(x, x, x)) == bill.projections + bill.scores
@@ -200,7 +200,7 @@ def test_a_layer_takes_24nd2_and_4n2d_and_grows_2_79_fold() -> None:
     counted = {}
     for n in (2000, 4000):
         x = torch.ones(1, n, 512, device="meta", requires_grad=True)
-        bill = layer_bill(n, 512)
+        bill = layer_flops(n, 512)
         counted[n] = count_flops(partial(block, x))
         assert counted[n] == bill.total == 24 * n * 512**2 + 4 * n**2 * 512
         assert count_flops(partial(peer, x)) == bill.total
@@ -211,7 +211,7 @@ def test_a_layer_takes_24nd2_and_4n2d_and_grows_2_79_fold() -> None:
 def test_a_small_layer_takes_the_same_on_a_cpu() -> None:
     block = TransformerBlock(24, 3, feed_forward=96, rng=0)
     x = torch.ones(1, 11, 24)
-    assert count_flops(lambda: block(x, causal=True)) == layer_bill(11, 24).total
+    assert count_flops(lambda: block(x, causal=True)) == layer_flops(11, 24).total
 
 
 @pytest.mark.parametrize("device", DEVICES)

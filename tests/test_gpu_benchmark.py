@@ -16,7 +16,7 @@ import torch
 
 from attention_lib.cost import gpu_results
 from attention_lib.cost.gpu_results import OURS, Results, Row, TileRow, stored, told, write
-from attention_lib.cost.gpus import MACHINES
+from attention_lib.cost.gpus import GPUS
 from attention_lib.torch import attention
 from attention_lib.torch.kernels.launch import Tile
 from attention_lib.torch.kernels.report import compile_apart
@@ -87,7 +87,7 @@ def test_without_a_file_the_chapter_says_so() -> None:
 
 
 def test_the_bound_of_a_machine() -> None:
-    for machine in MACHINES.values():
+    for machine in GPUS.values():
         assert machine.bound(machine.balance) == pytest.approx(machine.flops)
         assert machine.bound(machine.balance / 2) == pytest.approx(machine.flops / 2)
         assert machine.bound(2 * machine.balance) == machine.flops
@@ -96,9 +96,9 @@ def test_the_bound_of_a_machine() -> None:
         assert machine.source
         assert machine.reads is None or machine.bandwidth < machine.reads < 19e12 < machine.flops
     # Shah et al. 2024, section 3.1: 3.9 · 10¹² exps of an H100 beside 989 · 10¹² operations
-    assert MACHINES["H100"].exps == pytest.approx(3.9e12, rel=0.02)
-    assert MACHINES["H100"].each_exp == pytest.approx(256, rel=0.01)
-    assert MACHINES["A100"].each_exp == pytest.approx(128, rel=0.01)
+    assert GPUS["H100"].exps == pytest.approx(3.9e12, rel=0.02)
+    assert GPUS["H100"].each_exp == pytest.approx(256, rel=0.01)
+    assert GPUS["A100"].each_exp == pytest.approx(128, rel=0.01)
 
 
 # ---------------------------------------------------------------- the command

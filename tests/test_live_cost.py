@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attention_lib import attention
-from attention_lib.cost import crossover, layer_bill
+from attention_lib.cost import crossover, layer_flops
 from attention_lib.tiled import tiled_attention
 from figures.explore_bill import MOST, WIDTHS, ExploreBill
 from figures.explore_tiles import SEED, SIDE, TOKENS, ExploreTiles, last_tile
@@ -83,7 +83,7 @@ def test_bundle_is_one_module(name: str) -> None:
 def test_the_page_counts_as_the_library_does() -> None:
     sizes = [(100, 128), (2000, 512), (2048, 12288), (3072, 512), (131_071, 1536), (MOST, 16384)]
     for (n, d), counted in zip(sizes, compute({"bills": sizes})["bills"], strict=True):
-        bill, twice = layer_bill(n, d), layer_bill(2 * n, d)
+        bill, twice = layer_flops(n, d), layer_flops(2 * n, d)
         for part in ("projections", "feed_forward", "scores", "total"):
             # The page counts in doubles: exact up to 2^53, then to their rounding.
             assert counted[part] == pytest.approx(getattr(bill, part), rel=2.0**-52)
@@ -244,7 +244,7 @@ def rows(page: Page) -> list[list[str]]:
 @pytest.mark.needs("chromium")
 def test_bill_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     figure = notebook.locator(".live-bill")
-    bill = layer_bill(500, 512)
+    bill = layer_flops(500, 512)
     assert [data(figure, name) for name in ("n", "d", "total")] == ["500", "512", str(bill.total)]
     assert float(data(figure, "growth")) == pytest.approx(2.2800, abs=1e-4)
     tokens = figure.get_by_role("slider", name="tokens")
@@ -257,7 +257,7 @@ def test_bill_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     assert "scores and sum cost as much as all the rest" in label
     figure.get_by_role("slider", name="width").focus()
     notebook.keyboard.press("End")
-    bill, twice = layer_bill(3072, 16384), layer_bill(6144, 16384)
+    bill, twice = layer_flops(3072, 16384), layer_flops(6144, 16384)
     assert data(figure, "d") == "16384"
     assert data(figure, "total") == str(bill.total)
     head, scores, *_, together = rows(notebook)

@@ -30,8 +30,8 @@ from attention_lib.models.masked_recall.train import (
     draw_distance,
     draw_pairs,
     main,
-    reach,
     reached_distances,
+    receptive_field,
     stored,
     train_distance,
     train_pairs,
@@ -76,7 +76,7 @@ def by_paths(mask: Mask, layers: int) -> Mask:
 def test_reach_is_a_search_along_the_links(n: int, layers: int, seed: int) -> None:
     mask = np.random.default_rng(seed).random((n, n)) < 0.3
     before = mask.copy()
-    np.testing.assert_array_equal(reach(mask, layers), by_paths(mask, layers))
+    np.testing.assert_array_equal(receptive_field(mask, layers), by_paths(mask, layers))
     np.testing.assert_array_equal(mask, before)
 
 
@@ -85,13 +85,13 @@ def test_layers_of_a_window_see_one_more_than_layers_times_window_less_one(
     window: int, layers: int
 ) -> None:
     """Two layers of window W see 2W - 1 tokens, not W and not 2W."""
-    seen = reach(sliding_window_mask(23, window), layers)[-1].sum()
+    seen = receptive_field(sliding_window_mask(23, window), layers)[-1].sum()
     assert seen == min(23, layers * (window - 1) + 1)
 
 
 @pytest.mark.parametrize("stride", [1, 3, 5, 11, 23, 40])
 def test_two_strided_layers_reach_all_that_is_past(stride: int) -> None:
-    np.testing.assert_array_equal(reach(strided_mask(23, stride), 2), causal_mask(23))
+    np.testing.assert_array_equal(receptive_field(strided_mask(23, stride), 2), causal_mask(23))
 
 
 def test_what_the_patterns_reach() -> None:
@@ -111,13 +111,13 @@ def test_what_the_patterns_reach() -> None:
 
 def test_reach_refuses_what_is_no_square_of_booleans() -> None:
     with pytest.raises(ShapeError, match=r"mask must be \(n, n\): mask \(3, 5\)"):
-        reach(np.ones((3, 5), dtype=bool), 2)
+        receptive_field(np.ones((3, 5), dtype=bool), 2)
     with pytest.raises(ShapeError, match=r"mask must be \(n, n\): mask \(3,\)"):
-        reach(np.ones(3, dtype=bool), 2)
+        receptive_field(np.ones(3, dtype=bool), 2)
     with pytest.raises(TypeError, match=r"mask must be boolean.*found float64"):
-        reach(np.ones((3, 3)), 2)  # type: ignore[arg-type]
+        receptive_field(np.ones((3, 3)), 2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="layers must be at least 0: found -1"):
-        reach(causal_mask(3), -1)
+        receptive_field(causal_mask(3), -1)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_the_models_gradient_arrives_exactly_where_the_mask_reaches(
     torch.autograd.backward(model(embedded).square().sum())
     assert embedded.grad is not None
     arrives = (embedded.grad != 0).any(-1)[0].numpy()
-    np.testing.assert_array_equal(arrives, reach(PATTERNS[pattern], layers)[-1])
+    np.testing.assert_array_equal(arrives, receptive_field(PATTERNS[pattern], layers)[-1])
 
 
 # ---------------------------------------------------------------- tasks

@@ -28,10 +28,10 @@ from attention_lib.models.recall.train import (
     distance_model,
     draw_distance,
     draw_pairs,
+    gradient_reach,
     main,
     make,
     measure_parameters,
-    reach,
     stored,
     train_fixed,
     train_mixed,
@@ -151,9 +151,9 @@ def test_the_models_have_equally_many_parameters(rows: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["RNN", "LSTM, forget bias 6", "self-attention"])
 def test_the_stored_reach_is_measured_again(rows: dict[str, Any], name: str) -> None:
     stored_ = [column(rows, name, k)[1] for k in (1, 16)]
-    assert reach(name, 1, 257, [1, 16]) == pytest.approx(stored_, rel=0.01)
+    assert gradient_reach(name, 1, 257, [1, 16]) == pytest.approx(stored_, rel=0.01)
     if name == "self-attention":
-        assert reach(name, 1, 9, [8]) == pytest.approx(
+        assert gradient_reach(name, 1, 9, [8]) == pytest.approx(
             [column(rows, name, 8, "growing")[1]], rel=0.01
         )
 
@@ -255,7 +255,7 @@ def test_the_gradient_reaches_the_token_that_is_named() -> None:
             nudge[6 - 4, j] = 1e-5
             columns.append((model((row + nudge)[None]) - model((row - nudge)[None])) / 2e-5)
         norms.append(torch.stack(columns).norm().item())
-    assert reach("RNN", 0, 7, [4]) == pytest.approx([np.mean(norms)], rel=0.01)
+    assert gradient_reach("RNN", 0, 7, [4]) == pytest.approx([np.mean(norms)], rel=0.01)
 
 
 def test_training_ends_early_and_repeats() -> None:

@@ -1,4 +1,4 @@
-"""The bill of attention and of a layer: pairs, floating-point operations, exps. All counts are exact.
+"""FLOPs of attention and of a layer, and what they come from: pairs, floating-point operations, exps. All counts are exact.
 
 A multiply-add is two floating-point operations (FLOPs). Norms, residuals and what else is done number
 by number are left out: they grow as n d, or as n² without the factor d.
@@ -138,7 +138,7 @@ def attention_costs(
 
 
 @dataclass(frozen=True)
-class Bill:
+class LayerFlops:
     """FLOPs of one layer for all its tokens, forward; a backward pass takes twice as many again.
 
     projections   W_Q, W_K, W_V and W_O
@@ -161,16 +161,16 @@ class Bill:
         return self.scores / self.total if self.total else 0.0
 
 
-def layer_bill(n: int, d: int, *, pairs: int | None = None) -> Bill:
+def layer_flops(n: int, d: int, *, pairs: int | None = None) -> LayerFlops:
     """A layer of width d for n tokens, feed-forward 4 d wide: 8 n d² + 16 n d² + 4 n² d FLOPs.
 
     With `pairs` a head makes that many scores in place of n². No count depends on the heads.
     """
     n, d = check_count("n", n), check_count("d", d, least=1)
     pairs = dense_pairs(n) if pairs is None else check_count("pairs", pairs)
-    return Bill(8 * n * d * d, 16 * n * d * d, 4 * pairs * d)
+    return LayerFlops(8 * n * d * d, 16 * n * d * d, 4 * pairs * d)
 
 
 def crossover(d: int) -> int:
-    """The number of tokens, 6 d, at which the scores cost as much as the rest of `layer_bill`."""
+    """The number of tokens, 6 d, at which the scores cost as much as the rest of `layer_flops`."""
     return 6 * check_count("d", d, least=1)

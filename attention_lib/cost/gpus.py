@@ -53,7 +53,7 @@ class Machine:
         return min(self.flops, self.bandwidth * intensity)
 
 
-MACHINES = {
+GPUS = {
     "A100": Machine(
         312e12,
         16 * 108 * 1.41e9,

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from ..shapes import check_count, check_flag
-from .formulas import Bill, dense_pairs
+from .formulas import LayerFlops, dense_pairs
 
 H200 = 141 * 10**9  # bytes of memory; source: NVIDIA's H200 data sheet
 
@@ -112,14 +112,14 @@ class ModelShape:
     source: str
     window: int | None = None
 
-    def bill(self, n: int, *, pairs: int | None = None) -> Bill:
+    def layer_flops(self, n: int, *, pairs: int | None = None) -> LayerFlops:
         """FLOPs of one layer that reads n tokens at once; a head makes n² scores, or `pairs`.
 
         Fewer key heads make W_K and W_V smaller, and nothing else.
         """
         n = check_count("n", n)
         pairs = dense_pairs(n) if pairs is None else check_count("pairs", pairs)
-        return Bill(
+        return LayerFlops(
             4 * n * self.d_model * self.d_head * (self.heads + self.kv_heads),
             2 * n * self.d_model * self.feed_forward * self.matrices,
             4 * pairs * self.heads * self.d_head,

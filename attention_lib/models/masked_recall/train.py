@@ -40,7 +40,7 @@ FARTHEST = N - 2  # the row's first token is the global one, its last the questi
 BEYOND = 2 * (WINDOW - 1) + 1  # first distance that two layers of the window do not reach
 
 
-def reach(mask: Mask, layers: int) -> Mask:
+def receptive_field(mask: Mask, layers: int) -> Mask:
     """Which token can depend on which after so many layers, each under `mask` (n, n): (n, n) booleans.
 
     Each layer adds to its input, so a token always depends on itself. This is what the mask allows,
@@ -64,7 +64,7 @@ def reached_distances(pattern: str, layers: int) -> list[int]:
 
     Raises ValueError for what is none of PATTERNS.
     """
-    last = reach(_mask(pattern), layers)[-1]
+    last = receptive_field(_mask(pattern), layers)[-1]
     return [k for k in range(1, FARTHEST + 1) if last[N - 1 - k]]
 
 

@@ -255,7 +255,7 @@ def distance_model(name: str, seed: int) -> Recurrent | SelfAttention:
     return make(name, seed, tokens=SYMBOLS + NOISE + 1, answers=SYMBOLS)
 
 
-def reach(name: str, seed: int, n: int, distances: Iterable[int]) -> list[float]:
+def gradient_reach(name: str, seed: int, n: int, distances: Iterable[int]) -> list[float]:
     """How strongly the answer of an untrained model depends on the token k steps before the last.
 
     For each distance k, the Frobenius norm of the derivative of all logits with respect to that
@@ -315,9 +315,11 @@ def measure_reach() -> Rows:
     names = tqdm(DEFAULT + CAREFUL, desc="reach", unit="model")
     return {
         "distances": list(DISTANCES),
-        "fixed": {name: [reach(name, s, longest, DISTANCES) for s in SEEDS] for name in names},
+        "fixed": {
+            name: [gradient_reach(name, s, longest, DISTANCES) for s in SEEDS] for name in names
+        },
         "growing": {
-            name: [[reach(name, s, k + 1, [k])[0] for k in DISTANCES] for s in SEEDS]
+            name: [[gradient_reach(name, s, k + 1, [k])[0] for k in DISTANCES] for s in SEEDS]
             for name in ("self-attention",)
         },
     }
