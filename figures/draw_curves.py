@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from .look import GREY, axes, styled
+from .look import GREY, axes, plain, styled
 
 
 @styled
@@ -35,7 +35,7 @@ def draw_curves(
     for y_end, name, colour in sorted(ends):
         last = max(y_end, last + gap)
         ax.annotate(
-            name,
+            plain(name),
             (x[-1], last),
             xytext=(6, 0),
             textcoords="offset points",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from attention_lib.shapes import check_real
 
-from .look import FAINT, GREY, INK, axes, root_figure, styled
+from .look import FAINT, GREY, INK, axes, labels, root_figure, styled
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +65,13 @@ def draw_heads(
     ax.set_yticks(
         np.arange(rows), [f"{i + 1}.{h + 1}" for i in range(layers) for h in range(heads)]
     )
-    ax.set_xticks(np.arange(count), relations, rotation=60, ha="right", rotation_mode="anchor")
+    ax.set_xticks(
+        np.arange(count),
+        labels("relations", relations, count),
+        rotation=60,
+        ha="right",
+        rotation_mode="anchor",
+    )
     ax.set(xlim=(-0.6, count - 0.4), ylim=(rows - 0.4, -0.6))
     for layer in range(1, layers):
         ax.axhline(layer * heads - 0.5, color=INK, linewidth=0.6)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from .look import BLUE, GREY, INK, ORANGE, axes, styled
+from .look import BLUE, GREY, INK, ORANGE, axes, plain, styled
 
 
 @styled
@@ -28,6 +28,8 @@ def draw_lines(
     weights = np.asarray(weights_S, dtype=float)
     if weights.shape != (len(words),):
         raise ValueError(f"weights_S must be ({len(words)},), one a word: found {weights.shape}")
+    if not 0 <= query < len(words):
+        raise ValueError(f"query must be from 0 to {len(words) - 1}: found {query}")
     ax = axes(ax, 7.4, 1.9)
     widths = np.array([max(len(word), 2) + 1.6 for word in words])
     centres = np.cumsum(widths) - widths / 2
@@ -57,7 +59,7 @@ def draw_lines(
             ax.text(middle, top, f"{weight:.2f}", ha="center", va="bottom", color=colour, size=9)
         bold = "bold" if j in (query, best) else "normal"
         ink = INK if j == query else colour if j == best else GREY
-        ax.text(x, -0.06, words[j], ha="center", va="top", weight=bold, color=ink, size=10)
+        ax.text(x, -0.06, plain(words[j]), ha="center", va="top", weight=bold, color=ink, size=10)
     ax.set(xlim=(0, span), ylim=(-0.3, 1.02))
     ax.set_axis_off()
     return ax

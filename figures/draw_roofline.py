@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from .look import GREY, INK, axes, styled
+from .look import GREY, INK, axes, plain, styled
 
 
 @styled
@@ -27,7 +27,7 @@ def draw_roofline(
         y = np.asarray(roof, dtype=float)
         (line,) = ax.plot(x, y)
         ax.annotate(
-            name,
+            plain(name),
             (x[-1], y[-1]),
             xytext=(6, 0),
             textcoords="offset points",
@@ -38,7 +38,7 @@ def draw_roofline(
     for name, (across, up) in points.items():
         ax.scatter([across], [up], s=36, color=INK, zorder=3)
         ax.annotate(
-            name,
+            plain(name),
             (across, up),
             xytext=(7, -10),
             textcoords="offset points",

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from .look import axes, styled
+from .look import axes, labels, styled
 
 
 @styled
@@ -65,8 +65,8 @@ def _matrix(
     )
     ax.invert_yaxis()
     ax.set_aspect("equal")
-    ax.set_xticks(np.arange(S) + 0.5, keys or [str(j) for j in range(S)])
-    ax.set_yticks(np.arange(T) + 0.5, queries or [str(i) for i in range(T)])
+    ax.set_xticks(np.arange(S) + 0.5, labels("keys", keys or [str(j) for j in range(S)], S))
+    ax.set_yticks(np.arange(T) + 0.5, labels("queries", queries or [str(i) for i in range(T)], T))
     if keys and max(map(len, keys)) > 2:
         ax.tick_params(axis="x", labelrotation=60)
     ax.tick_params(length=0)

@@ -128,6 +128,7 @@ class LiveFigure(anywidget.AnyWidget):
         self.__dict__.pop("_repr_mimebundle_", None)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.layout.open()
         super().open()
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         return {**data, "text/html": self.to_html()}, metadata

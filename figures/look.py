@@ -1,7 +1,7 @@
 """What every static figure shares: the style sheet, the colours, an Axes to draw on."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -50,3 +50,15 @@ def root_figure(part: Axes | Figure) -> Figure:
 def panels(rows: int, columns: int, *, width: float = 6.4, height: float = 3.2) -> Any:
     """A new figure of `rows` × `columns` Axes in the style of the book, as plt.subplots gives them."""
     return plt.subplots(rows, columns, figsize=(width, height))[1]
+
+
+def plain(text: str) -> str:
+    """Words as they are: a dollar sign begins no formula."""
+    return str(text).replace("$", r"\$")
+
+
+def labels(name: str, words: Sequence[str], count: int) -> list[str]:
+    """`count` words as they are. Raises ValueError, with the argument's `name`, for more or fewer."""
+    if len(words) != count:
+        raise ValueError(f"{name} must hold {count} names: found {len(words)}")
+    return [plain(word) for word in words]

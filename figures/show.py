@@ -4,6 +4,7 @@ import html
 import io
 import re
 import urllib.parse
+import warnings
 
 import matplotlib.pyplot as plt
 from IPython.display import display
@@ -45,9 +46,14 @@ def to_svg(figure: Axes | Figure, *, alt: str) -> str:
         raise ValueError(f"alt must say in a sentence what the figure shows: found {alt!r}")
     fig = root_figure(figure)
     file = io.StringIO()
-    fig.savefig(
-        file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-    )
+    with warnings.catch_warnings():
+        # The letters are the reader's own: a font that lacks some here says nothing of that.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        fig.savefig(
+            file,
+            format="svg",
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     plt.close(fig)
     title = next((a.get_title(loc="left") for a in fig.axes if a.get_title(loc="left")), "")
     title = html.escape(title or alt.split(". ")[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import urllib.parse
+import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -133,6 +134,48 @@ def test_rows_are_queries_from_the_top() -> None:
 def test_wrong_shapes(draw: Callable[[], Axes], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         draw()
+
+
+STRANGE = ("$$", r"$\bad$", "水", "<b>&", "a$b")
+NAMED: dict[str, Callable[[Any], Axes]] = {
+    "lines": lambda names: figures.draw_lines(names, WEIGHTS[: len(names)], query=1),
+    "weights": lambda names: figures.draw_weights(np.eye(5), keys=names, queries=names),
+    "scores": lambda names: figures.draw_scores(np.eye(5), keys=names),
+    "bars": lambda names: figures.draw_bars(names, {names[1]: range(5)}, ylabel="y"),
+    "shares": lambda names: figures.draw_shares(names, np.full(5, 0.5), xlabel="x"),
+    "heads": lambda names: figures.draw_heads(
+        np.ones((2, 3, 5)), np.ones((2, 3, 5)), relations=names
+    ),
+    "curves": lambda names: figures.draw_curves(
+        [0, 1], {name: [0, i] for i, name in enumerate(names)}, xlabel="x", ylabel="y"
+    ),
+    "roofline": lambda names: figures.draw_roofline(
+        2.0 ** np.arange(3, 12),
+        {names[0]: np.arange(10, 19)},
+        dict.fromkeys(names[1:], (16.0, 12.0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_any_word_is_shown_as_it_is(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        root = ET.fromstring(to_svg(NAMED[name](STRANGE), alt=SENTENCE))
+    shown = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert set(STRANGE) <= set(shown)
+
+
+@pytest.mark.parametrize("name", ["weights", "scores", "bars", "shares", "heads"])
+def test_names_that_do_not_fit_are_counted(name: str) -> None:
+    with pytest.raises(ValueError, match="found"):
+        NAMED[name](STRANGE[:4])
+
+
+@pytest.mark.parametrize("query", [-1, 5])
+def test_a_query_is_one_of_the_words(query: int) -> None:
+    with pytest.raises(ValueError, match=f"query must be from 0 to 4: found {query}"):
+        figures.draw_lines(WORDS, WEIGHTS, query=query)
 
 
 def test_names_at_the_ends_of_curves_do_not_overlap() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import gc
 import html
 import json
 import re
 import urllib.parse
+import weakref
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,3 +133,49 @@ def test_each_chapter_stores_what_its_figures_draw(browser: Browser) -> None:
         assert html.unescape(image[1]) == words, where
         assert words_of(urllib.parse.unquote(image[2])) == words_of(svg), where
         assert json.loads(re.search(r'json">(.*?)</script>', text)[1]), where  # type: ignore[index]
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A notebook's cell that is run again and again: `run(code)` gives what it shows."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    run = 0
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
+    shell.get_parent = lambda: {"metadata": {"cellId": "one"}, "header": {"msg_id": str(run)}}  # type: ignore[attr-defined]
+
+    def execute(name: str) -> LiveFigure:
+        nonlocal run
+        run += 1
+        figure = make(name)
+        figure._ipython_display_()
+        return figure
+
+    yield execute
+    shell.history_manager.end_session()  # type: ignore[union-attr]
+
+
+def test_what_is_never_shown_is_freed_and_a_cell_run_again_keeps_one(cell: Any) -> None:
+    from ipywidgets.widgets import widget
+
+    before = len(widget._instances)
+    figure = None
+    for _ in range(20):
+        figure = make("Heads")
+    assert len(widget._instances) == before
+    kept = weakref.ref(figure) if figure is not None else None
+    del figure
+    gc.collect()
+    assert kept is not None
+    assert kept() is None
+    shown = [cell("Heads") for _ in range(10)]
+    # One model and its layout: what JupyterLab saves with the notebook if it is asked to.
+    assert len(widget._instances) == before + 2
+    assert shown[-1].comm is not None
+    assert shown[0].comm is None
+    assert "application/vnd.jupyter.widget-view+json" in shown[0]._repr_mimebundle_()[0]
+    for figure in shown:
+        figure.close()
+    assert len(widget._instances) == before
