@@ -140,7 +140,7 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A notebook's cell that is run again and again: `run(code)` gives what it shows."""
     from IPython.core.interactiveshell import InteractiveShell
 
-    shell = InteractiveShell()
+    shell = InteractiveShell()  # type: ignore[no-untyped-call]
     run = 0
     monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
     monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
@@ -158,7 +158,7 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_what_is_never_shown_is_freed_and_a_cell_run_again_keeps_one(cell: Any) -> None:
-    from ipywidgets.widgets import widget
+    from ipywidgets.widgets import widget  # type: ignore[import-untyped]
 
     before = len(widget._instances)
     figure = None
