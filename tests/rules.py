@@ -372,6 +372,31 @@ def few_predictions(nb: NotebookNode) -> Iterator[str]:
         yield f"{count} predictions, at most 6"
 
 
+def questions(nb: NotebookNode) -> Iterator[tuple[str, list[str]]]:
+    """Each multiple-choice question with its answers, as written: "+ right", "- wrong"."""
+    for _, cell in code_cells(nb):
+        for node in ast.walk(tree(cell)) if "quiz" in tags(cell) else ():
+            if isinstance(node, ast.Dict) and node.values and isinstance(node.values[0], ast.Dict):
+                for question, answers in ast.literal_eval(node).items():
+                    yield question, list(answers)
+
+
+def answers_even(nb: NotebookNode) -> Iterator[str]:
+    """A right answer gives itself away neither by its place nor by its length."""
+    asked = [
+        (answers, [answer[0] for answer in answers].index("+")) for _, answers in questions(nb)
+    ]
+    longest = sum(
+        len(answers[at]) > max(len(each) for each in answers if each != answers[at])
+        for answers, at in asked
+    )
+    if longest > len(asked) / 2:
+        yield f"{longest} of {len(asked)} right answers are the longest, at most half"
+    for place, count in Counter(at for _, at in asked).items():
+        if len(asked) > 2 and count > 0.6 * len(asked):
+            yield f"{count} of {len(asked)} right answers are number {place + 1}, at most 60 %"
+
+
 RULES: tuple[Rule, ...] = (
     format_valid,
     ids_unique,
@@ -391,6 +416,7 @@ RULES: tuple[Rule, ...] = (
     small,
     time_stated,
     few_predictions,
+    answers_even,
 )
 
 

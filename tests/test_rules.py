@@ -101,6 +101,12 @@ def showing(kind: str, value: str) -> Callable[[NotebookNode], None]:
     return with_cell("y", {"output_type": "display_data", "data": {kind: value}, "metadata": {}})
 
 
+def with_quiz(*answers: str) -> Callable[[NotebookNode], None]:
+    """A change that adds three questions with these answers."""
+    asked = {question: dict.fromkeys(answers, "Because.") for question in ("Who?", "When?", "Why?")}
+    return with_cell(f"questions = {asked}", tags=["quiz"])
+
+
 ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}
 LONG = "\n".join(f"a{i} = {i}" for i in range(9))
 BAD: list[tuple[rules.Rule, Callable[[NotebookNode], None], str]] = [
@@ -147,6 +153,8 @@ BAD: list[tuple[rules.Rule, Callable[[NotebookNode], None], str]] = [
         "the chapter states no minutes",
     ),
     (rules.time_stated, with_text("## Part 1: a (10 minutes)\n" + "word " * 3000), "gives 20"),
+    (rules.answers_even, with_quiz("+ right", "- no"), "3 of 3 right answers are the longest"),
+    (rules.answers_even, with_quiz("- no", "+ so"), "3 of 3 right answers are number 2"),
     (rules.few_predictions, with_text("**Predict** " * 7), "7 predictions, at most 6"),
 ]
 
