@@ -93,7 +93,7 @@ def test_contents_follow_the_reader(browser: Browser, site: Path, width: int) ->
 # Controls and links that stand alone, lower or narrower than a thumb needs; links within a sentence are as high as it is.
 SMALL = """() => [...document.querySelectorAll(":is(a, button, summary, input, select, label, [tabindex='0']):not(.live *)")]
   .filter((el) => el.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !el.closest("label:not(:scope)")
-    && !el.matches(".scroll, .formula, .skip, pre, .cell_output *") && getComputedStyle(el).display !== "inline")
+    && !el.matches(".scroll, .formula, .skip-link, pre, .cell_output *") && getComputedStyle(el).display !== "inline")
   .map((el) => [el.closest("label") ?? el, el.getBoundingClientRect()])
   .filter(([el, box]) => Math.min(el.getBoundingClientRect().height, 44) < 44 || el.getBoundingClientRect().width < 44)
   .map(([el]) => el.outerHTML.slice(0, 120))"""
@@ -130,7 +130,9 @@ def test_paper_is_light_and_says_all_without_grounds(browser: Browser, site: Pat
         painted(page)
         assert page.evaluate(LIGHT_WORDS) == []
         assert (
-            not page.locator(".bar, .drawer, footer, .headerlink").locator("visible=true").count()
+            not page.locator(".page-bar, .drawer, footer, .headerlink")
+            .locator("visible=true")
+            .count()
         )
 
 
@@ -222,7 +224,7 @@ def test_an_address_that_is_not_there_leads_home(browser: Browser, site: Path) -
             assert answer.status == 404
             assert seen.page.locator("h1").inner_text().startswith("No such page")
             assert (
-                seen.page.locator("header.bar").evaluate("el => getComputedStyle(el).position")
+                seen.page.locator("header.page-bar").evaluate("el => getComputedStyle(el).position")
                 == "sticky"
             )
             seen.page.locator("article").get_by_role("link", name="home page").click()
@@ -307,3 +309,108 @@ def test_a_book_on_paper_has_its_solutions_and_answers_at_the_back(
     folder.rmdir()
     names = {path.name for path in (site / "download").glob("*.pdf")}
     assert names == {f"{path.stem}.pdf" for path in chapters} | {"self-attention-book.pdf"}
+
+
+def test_progress_is_kept_in_the_browser_and_can_be_erased(browser: Browser, site: Path) -> None:
+    """Parts whose end was looked at, not those that were jumped over; questions answered; the way on."""
+    with served(site) as server, watched(browser, server.address) as seen:
+        page = seen.page
+        page.goto(server.address + FIRST)
+        all_live(page)
+        assert page.locator(".progress, a.read").count() == 0
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        page.locator("section:has(> h2#part-1-1) > :last-child").scroll_into_view_if_needed()
+        page.locator(".contents a.read").wait_for()
+        page.locator(".Quiz label").first.click()
+        page.goto(server.address + "index.html")
+        said = page.locator(".chapter-list .progress")
+        assert said.count() == 1
+        assert re.match(
+            r"1 of 5 parts read, 1 of \d+ questions answered · Go on at Part 2", said.inner_text()
+        )
+        said.get_by_role("link").click()
+        page.wait_for_url("**/01_queries_keys_values.html#part-1-2")
+        assert page.locator(".contents a.read").all_inner_texts()[0].startswith("Part 1")
+        page.goto(server.address + "index.html")
+        page.get_by_role("button", name="Erase").click()
+        page.reload()
+        assert page.locator(".progress, .erase").count() == 0
+        assert (
+            page.evaluate("Object.keys(localStorage).filter(key => key.startsWith('progress'))")
+            == []
+        )
+        assert seen.errors == []
+
+
+def test_a_lecture_sees_one_part_at_a_time(browser: Browser, site: Path) -> None:
+    """Larger, by arrow keys, figures alive; solutions wait until they are asked for."""
+    with watched(browser, site.as_uri()) as seen:
+        page = seen.page
+        page.goto((site / FIRST).as_uri() + "?slides")
+        all_live(page)
+        heads = page.locator("article :is(h1, h2)")
+        assert heads.locator("visible=true").count() == 1
+        assert page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") >= 20
+        assert not page.locator(".page-bar").is_visible()
+        page.keyboard.press("ArrowRight")
+        assert heads.locator("visible=true").inner_text().startswith("Part 1")
+        figure = page.locator(".live").first.bounding_box()
+        assert figure is not None
+        assert figure["width"] > 700
+        assert figure["height"] > 300
+        page.keyboard.press("ArrowRight")
+        solutions = page.locator(".tag_solution").locator("visible=true")
+        assert solutions.count() == 0
+        page.keyboard.press("a")
+        assert solutions.count() >= 2
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Escape")
+        page.wait_for_url(f"**/{FIRST}#part-1-1")
+        assert heads.locator("visible=true").count() > 5
+        assert seen.errors == []
+
+
+def test_a_figure_stands_alone_in_another_sites_frame(browser: Browser, site: Path) -> None:
+    """Also sandboxed, in a narrow frame; and each live figure of the chapters has such a page."""
+    cells = {
+        cell
+        for name in chapter_pages()
+        for cell in re.findall(
+            r'class="live-figure"[^>]* data-cell="([^"]+)"', (site / name).read_text("utf-8")
+        )
+    }
+    assert {path.stem for path in (site / "embed").iterdir()} == cells
+    assert len(cells) >= 8
+    with served(site) as server, watched(browser, server.address) as seen:
+        page = seen.page
+        page.goto(server.address + "index.html")
+        page.evaluate(
+            "([src]) => document.body.replaceChildren(Object.assign(document.createElement('iframe'), {src, width: 340, height: 900, sandbox: 'allow-scripts'}))",
+            [server.address + "embed/plane.html"],
+        )
+        frame = page.frame_locator("iframe")
+        frame.locator(".live-plane").wait_for()
+        assert frame.locator("html").evaluate("el => el.scrollWidth") <= 340
+        assert (
+            frame.get_by_role("link", name="Queries, keys and values").get_attribute("target")
+            == "_top"
+        )
+        assert [said for said in seen.errors if "favicon" not in said] == []
+
+
+def test_the_pages_style_leaves_live_figures_alone(browser: Browser, site: Path) -> None:
+    """No rule for a class of the page meets an element within a figure, whose classes have the same names."""
+    with served(site) as server, watched(browser, server.address) as seen:
+        for name in ("index.html", *chapter_pages()):
+            seen.page.goto(server.address + name)
+            if all_live(seen.page):
+                assert seen.page.evaluate(MEETS) == [], name
+
+
+MEETS = """() => {
+  const rules = (list) => [...list].flatMap((rule) => rule.cssRules?.length ? rules(rule.cssRules) : rule.selectorText ? [rule.selectorText] : []);
+  const sheet = [...document.styleSheets].find(({ href }) => href?.includes("book.css"));
+  const inside = [...document.querySelectorAll(".live *")];
+  return rules(sheet.cssRules).flatMap((list) => list.split(/,(?![^(]*\\))/)).filter((selector) => /\\.[a-z]/.test(selector.replace(/:not\\([^)]*\\)/g, "")) && !selector.includes("::"))
+    .filter((selector) => inside.some((el) => el.matches(selector)));
+}"""

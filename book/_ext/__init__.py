@@ -44,6 +44,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", gather)
     app.connect("source-read", replace)
     app.connect("autodoc-process-docstring", api.to_rst)
+    app.connect("html-collect-pages", pages.embedded)
     app.connect("html-page-context", pages.fill)
     app.connect("build-finished", finish)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,6 +1,7 @@
 """What the template of every page is given: the page's own contents, a description, and only the files that it needs."""
 
 import re
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -11,6 +12,7 @@ from figures.live import json_for_html
 
 from . import on_page
 from .glossary import synonyms
+from .shelf import Shelf
 
 # A section bears the id; Pagefind looks for it at the heading.
 SECTION = re.compile(
@@ -32,6 +34,10 @@ def fill(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: A
             context[way]["title"] = plain(context[way]["title"])
     context["indexed"] = tree is not None and page != app.config.root_doc
     context["description"] = description(tree) if tree else app.config.book_description
+    if page.startswith("chapters/") or page == app.config.root_doc:
+        app.add_js_file("progress.js", defer="defer")
+    if page.startswith("chapters/"):
+        app.add_js_file("slides.js", defer="defer")
     if 'class="term"' in (context.get("body") or ""):
         app.add_js_file("glossary.js", defer="defer")
     if 'class="explore"' in (context.get("body") or ""):
@@ -44,6 +50,24 @@ def fill(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: A
     context["body"] = SECTION.sub(heading, context.get("body") or "")
     for files in (context["css_files"], context["script_files"]):
         files[:] = [file for file in files if not SPARE.fullmatch(PurePath(file.filename).name)]
+
+
+def embedded(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """A page embed/<cell>.html for each live figure, which another site may show in a frame."""
+    shelf: Shelf = app.book_shelf  # type: ignore[attr-defined]
+    for chapter in shelf.chapters:
+        for cell in chapter.live_figures():
+            yield (
+                f"embed/{cell}",
+                {
+                    "title": f"Live figure: {cell.replace('-', ' ')}",
+                    "body": shelf.live_html(chapter.path.stem, cell, cell),
+                    "anchor": cell,
+                    "chapter": f"chapters/{chapter.path.stem}",
+                    "chapter_title": chapter.title,
+                },
+                "embed.html",
+            )
 
 
 def plain(title: str) -> str:

@@ -249,7 +249,8 @@ class _Translation:
             )
         return _markdown(
             "offer-head",
-            f'<p class="offer head"><span>{self.says_where()} (<a href="../run.html">how</a>): {self.ways()}</span>{paper}</p>',
+            f'<p class="offer head"><span>{self.says_where()} (<a href="../run.html">how</a>): {self.ways()}</span>{paper} '
+            '<span>For a lecture: <a href="?slides">slides</a></span></p>',
         )
 
     def says_where(self) -> str:
@@ -271,10 +272,11 @@ class _Translation:
 
 
 def figure_html(anchor: str, kind: str, inner: str, name: str, cell: str) -> str:
-    """A figure with its number."""
+    """A figure with its number; a live one has a page of its own, too."""
+    own = f' · <a href="../embed/{cell}.html">alone</a>' if kind == "live" else ""
     return (
         f'<figure class="{kind}-figure" id="{anchor}" data-cell="{cell}">{inner}'
-        f'<figcaption><a href="#{anchor}">{name}</a></figcaption></figure>'
+        f'<figcaption><a href="#{anchor}">{name}</a>{own}</figcaption></figure>'
     )
 
 
