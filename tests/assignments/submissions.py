@@ -106,7 +106,7 @@ FAILING = [
     Failing(
         "patches np.allclose",
         "import numpy as np\nnp.allclose = lambda *a, **k: True\nnp.all = "
-        "np.array_equal = lambda *a, **k: np.True_\n" + returning("v"),
+        "np.array_equal = lambda *a, **k: np.True_\n" + returning("v[..., :1, :]"),
         "shape",
     ),
     Failing(
