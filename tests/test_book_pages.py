@@ -14,7 +14,7 @@ from .book_helpers import all_live, built_site, chapter_pages, pages, served, wa
 from .live_helpers import painted
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 pytestmark = [pytest.mark.browser, pytest.mark.needs("chromium")]
 FIRST = chapter_pages()[1]
@@ -414,3 +414,26 @@ MEETS = """() => {
   return rules(sheet.cssRules).flatMap((list) => list.split(/,(?![^(]*\\))/)).filter((selector) => /\\.[a-z]/.test(selector.replace(/:not\\([^)]*\\)/g, "")) && !selector.includes("::"))
     .filter((selector) => inside.some((el) => el.matches(selector)));
 }"""
+
+
+def test_under_a_strict_policy_a_page_says_what_does_not_run(browser: Browser, site: Path) -> None:
+    """Figures, which need styles of their own, and questions; theme and contents work."""
+    with served(site) as server, watched(browser, server.address) as seen:
+
+        def strict(route: Route) -> None:
+            got = route.fetch()
+            route.fulfill(
+                response=got,
+                headers=got.headers | {"content-security-policy": "default-src 'self'"},
+            )
+
+        seen.page.route("**/*.html", strict)
+        seen.page.goto(server.address + FIRST)
+        for words in (
+            "it cannot run in this browser (the host refuses its styles)",
+            "The questions do not run here",
+        ):
+            seen.page.locator(".failed", has_text=words).first.wait_for()
+        assert seen.page.locator(".live").count() == 0
+        seen.page.get_by_role("button", name="Light or dark").click()
+        assert seen.page.locator("html").get_attribute("data-theme") == "dark"

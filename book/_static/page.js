@@ -53,3 +53,15 @@ for (const drawer of document.querySelectorAll(".drawer"))
     if (first) addEventListener("load", show);
   }
 }
+
+/* Where the host's policy lets no script run that stands within a page, the questions are said to be missing. */
+addEventListener("load", () =>
+  setTimeout(() => {
+    for (const cell of document.querySelectorAll(".tag_quiz:not(:has(.Quiz))")) {
+      const said = document.createElement("p");
+      said.className = "failed";
+      said.textContent = "The questions do not run here: this host refuses scripts within a page. They are in the notebook.";
+      cell.append(said);
+    }
+  }, 1000),
+);

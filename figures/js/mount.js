@@ -22,7 +22,16 @@
     return laid[kind][name];
   };
   const bytes = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  /* Whether the host's policy lets a figure bring its styles. */
+  const mayStyle = () => {
+    const style = Object.assign(document.createElement("style"), { textContent: "a{}" });
+    document.head.append(style);
+    const applied = style.sheet?.cssRules.length > 0;
+    style.remove();
+    return applied;
+  };
   const mount = async (el) => {
+    if (!mayStyle()) throw new Error(BROKEN("the host refuses its styles"));
     const state = JSON.parse(el.querySelector('[type="application/json"]').textContent);
     const [module, weights] = await Promise.all([
       get("modules", el.dataset.figure),
