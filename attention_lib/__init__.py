@@ -3,21 +3,14 @@
 Importing this loads neither torch nor matplotlib.
 """
 
+from . import masks, positions
 from .blocks import bigbird_blocks
 from .core import attention, softmax
 from .gradient import attention_gradient
 from .heads import MultiHeadAttention, merge_heads, split_heads
 from .linear import linear_attention, linear_attention_scan
-from .masks import (
-    block_mask,
-    causal_mask,
-    document_mask,
-    global_window_mask,
-    padding_mask,
-    sliding_window_mask,
-    strided_mask,
-)
-from .positions import alibi_bias, rotary, sinusoids
+from .masks import *  # noqa: F403 - each module names what it gives
+from .positions import *  # noqa: F403
 from .shapes import ShapeError
 from .sparse import (
     block_sparse_attention,
@@ -30,27 +23,18 @@ from .tiled import tiled_attention
 __all__ = [
     "MultiHeadAttention",
     "ShapeError",
-    "alibi_bias",
     "attention",
     "attention_gradient",
     "bigbird_blocks",
-    "block_mask",
     "block_sparse_attention",
-    "causal_mask",
-    "document_mask",
     "global_window_attention",
-    "global_window_mask",
     "linear_attention",
     "linear_attention_scan",
     "merge_heads",
-    "padding_mask",
-    "rotary",
-    "sinusoids",
-    "sliding_window_mask",
     "softmax",
     "split_heads",
     "strided_attention",
-    "strided_mask",
     "tiled_attention",
     "window_attention",
 ]
+__all__ += [*masks.__all__, *positions.__all__]

@@ -23,6 +23,16 @@ from .shapes import (
     is_array,
 )
 
+__all__ = [
+    "block_mask",
+    "causal_mask",
+    "document_mask",
+    "global_window_mask",
+    "padding_mask",
+    "sliding_window_mask",
+    "strided_mask",
+]
+
 Align = Literal["lower-right", "upper-left"]
 
 

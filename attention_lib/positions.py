@@ -18,6 +18,12 @@ from .shapes import (
     check_size,
 )
 
+__all__ = [
+    "alibi_bias",
+    "rotary",
+    "sinusoids",
+]
+
 Pairing = Literal["half", "interleaved"]
 
 

@@ -5,6 +5,7 @@ ExploreHeads. Nothing here computes attention; that is `attention_lib`'s.
 """
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from .draw_bars import draw_bars, draw_shares
@@ -18,16 +19,10 @@ from .show import show
 
 # Loaded when first asked for, since a static figure needs no widget and no questions.
 _LATER = {
-    "ExploreBill": ".explore_bill",
-    "ExploreCheating": ".explore_cheating",
-    "ExploreHeads": ".explore_heads",
-    "ExploreMachines": ".explore_machines",
-    "ExplorePlane": ".explore_plane",
-    "ExploreScaling": ".explore_scaling",
-    "ExploreSentence": ".explore_sentence",
-    "ExploreTiles": ".explore_tiles",
-    "quiz": ".quiz",
-}
+    f"Explore{module.name.removeprefix('explore_').capitalize()}": f".{module.name}"
+    for module in iter_modules(__path__)
+    if module.name.startswith("explore_")
+} | {"quiz": ".quiz"}
 
 __all__ = [
     "draw_bars",

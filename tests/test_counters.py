@@ -112,10 +112,10 @@ def test_layers_that_torch_runs_as_one_kernel(no_grad: Any) -> None:
     layer = nn.TransformerEncoderLayer(24, 4, 96, batch_first=True).eval()
     heads = nn.MultiheadAttention(24, 4, batch_first=True).eval()
     x = torch.ones(1, 11, 24)
-    bill = layer_flops(11, 24)
+    once = layer_flops(11, 24)
     with no_grad():
-        assert count_flops(lambda: layer(x)) == bill.total
-        assert count_flops(lambda: heads(x, x, x)) == bill.projections + bill.scores
+        assert count_flops(lambda: layer(x)) == once.total
+        assert count_flops(lambda: heads(x, x, x)) == once.projections + once.scores
 
 
 def test_what_torch_may_use_is_as_before() -> None:
@@ -200,11 +200,11 @@ def test_a_layer_takes_24nd2_and_4n2d_and_grows_2_79_fold() -> None:
     counted = {}
     for n in (2000, 4000):
         x = torch.ones(1, n, 512, device="meta", requires_grad=True)
-        bill = layer_flops(n, 512)
+        once = layer_flops(n, 512)
         counted[n] = count_flops(partial(block, x))
-        assert counted[n] == bill.total == 24 * n * 512**2 + 4 * n**2 * 512
-        assert count_flops(partial(peer, x)) == bill.total
-        assert counted[n] + count_flops(partial(backward, block(x))) == 3 * bill.total
+        assert counted[n] == once.total == 24 * n * 512**2 + 4 * n**2 * 512
+        assert count_flops(partial(peer, x)) == once.total
+        assert counted[n] + count_flops(partial(backward, block(x))) == 3 * once.total
     assert round(counted[4000] / counted[2000], 4) == 2.7886
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from attention_lib.models.encoder import Encoder, initial_weights
 from attention_lib.models import training as loop
+from attention_lib.models.encoder import Encoder, initial_weights
 from attention_lib.models.relations import train as training
 from attention_lib.models.relations.data import (
     ANSWERS,

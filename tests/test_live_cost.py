@@ -1,4 +1,4 @@
-"""The figures of chapter 5, "where does the bill go" and "the tiles in motion"."""
+"""The figures of chapter 5, "where does the cost go" and "the tiles in motion"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from attention_lib import attention
 from attention_lib.cost import crossover, layer_flops
 from attention_lib.tiled import tiled_attention
-from figures.explore_bill import MOST, WIDTHS, ExploreBill
+from figures.explore_cost import MOST, WIDTHS, ExploreCost
 from figures.explore_tiles import SEED, SIDE, TOKENS, ExploreTiles, last_tile
 from figures.live import page
 
@@ -68,13 +68,13 @@ def test_javascript_tests_pass() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("make", [ExploreBill, ExploreTiles])
+@pytest.mark.parametrize("make", [ExploreCost, ExploreTiles])
 def test_what_a_notebook_stores(make: Any) -> None:
     live_helpers.check_stored(make(), make())
 
 
 @pytest.mark.needs("node")
-@pytest.mark.parametrize("name", ["bill", "tiles"])
+@pytest.mark.parametrize("name", ["cost", "tiles"])
 def test_bundle_is_one_module(name: str) -> None:
     live_helpers.check_bundle(name)
 
@@ -83,12 +83,12 @@ def test_bundle_is_one_module(name: str) -> None:
 def test_the_page_counts_as_the_library_does() -> None:
     sizes = [(100, 128), (2000, 512), (2048, 12288), (3072, 512), (131_071, 1536), (MOST, 16384)]
     for (n, d), counted in zip(sizes, compute({"bills": sizes})["bills"], strict=True):
-        bill, twice = layer_flops(n, d), layer_flops(2 * n, d)
+        once, twice = layer_flops(n, d), layer_flops(2 * n, d)
         for part in ("projections", "feed_forward", "scores", "total"):
             # The page counts in doubles: exact up to 2^53, then to their rounding.
-            assert counted[part] == pytest.approx(getattr(bill, part), rel=2.0**-52)
-            assert bill.total > 2**53 or counted[part] == getattr(bill, part)
-        assert counted["growth"] == pytest.approx(twice.total / bill.total, rel=1e-15)
+            assert counted[part] == pytest.approx(getattr(once, part), rel=2.0**-52)
+            assert once.total > 2**53 or counted[part] == getattr(once, part)
+        assert counted["growth"] == pytest.approx(twice.total / once.total, rel=1e-15)
         assert counted["even"] == crossover(d)
 
 
@@ -161,7 +161,7 @@ def test_every_query_ends_at_the_dense_answer(causal: bool) -> None:
 
 def test_they_open_on_nothing_that_the_chapter_asks() -> None:
     """It asks for the share at 2,000 tokens, and before each tile from the second for a rescaling."""
-    assert (ExploreBill().n, ExploreBill().d) == (500, 512)
+    assert (ExploreCost().n, ExploreCost().d) == (500, 512)
     assert (ExploreTiles().query, ExploreTiles().step, ExploreTiles().causal) == (14, 1, False)
 
 
@@ -184,9 +184,9 @@ def test_tiles_never_stand_beyond_the_last() -> None:
 @pytest.mark.parametrize(
     ("make", "arguments", "complaint"),
     [
-        (ExploreBill, {"n": 2.5}, "n must be an integer: found 2.5"),
-        (ExploreBill, {"n": "x"}, "n must be an integer: found 'x'"),
-        (ExploreBill, {"d": 512.0}, "d must be an integer: found 512.0"),
+        (ExploreCost, {"n": 2.5}, "n must be an integer: found 2.5"),
+        (ExploreCost, {"n": "x"}, "n must be an integer: found 'x'"),
+        (ExploreCost, {"d": 512.0}, "d must be an integer: found 512.0"),
         (ExploreTiles, {"query": "a"}, "query must be an integer: found 'a'"),
         (ExploreTiles, {"step": 1.5}, "step must be an integer: found 1.5"),
         (ExploreTiles, {"causal": "yes"}, "causal must be True or False: found str"),
@@ -202,9 +202,9 @@ def test_they_refuse_what_is_of_another_type(
 @pytest.mark.parametrize(
     ("make", "arguments", "complaint"),
     [
-        (ExploreBill, {"n": 99}, "n must be from 100 to 1,000,000: found 99"),
-        (ExploreBill, {"n": MOST + 1}, "found 1000001"),
-        (ExploreBill, {"d": 500}, "d must be one of 128, 192, 256, .*, 16384: found 500"),
+        (ExploreCost, {"n": 99}, "n must be from 100 to 1,000,000: found 99"),
+        (ExploreCost, {"n": MOST + 1}, "found 1000001"),
+        (ExploreCost, {"d": 500}, "d must be one of 128, 192, 256, .*, 16384: found 500"),
         (ExploreTiles, {"query": 0}, "query must be from 1 to 24: found 0"),
         (ExploreTiles, {"query": 25}, "found 25"),
         (ExploreTiles, {"step": 7}, "step must be from 0 to 6: found 7"),
@@ -219,7 +219,7 @@ def test_they_refuse_what_is_not_there(
 
 
 def test_the_page_has_the_same_widths() -> None:
-    source = (live_helpers.ROOT / "figures" / "js" / "bill.js").read_text(encoding="utf-8")
+    source = (live_helpers.ROOT / "figures" / "js" / "cost.js").read_text(encoding="utf-8")
     assert f"const WIDTHS = {list(WIDTHS)};" in source
 
 
@@ -227,7 +227,7 @@ def test_the_page_has_the_same_widths() -> None:
 def notebook(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     pytest.importorskip("jupyterlab")
     cells = (
-        "from figures.explore_bill import ExploreBill\nExploreBill()",
+        "from figures.explore_cost import ExploreCost\nExploreCost()",
         "from figures.explore_tiles import ExploreTiles\nExploreTiles(step=0)",
     )
     with live_helpers.live_notebook(browser, tmp_path_factory.mktemp("lab"), cells) as opened:
@@ -235,17 +235,17 @@ def notebook(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def rows(page: Page) -> list[list[str]]:
-    """The cells of the bill's table."""
-    lines = page.locator(".live-bill tr").all()
+    """The cells of the cost's table."""
+    lines = page.locator(".live-cost tr").all()
     return [[text.strip() for text in line.locator("th, td").all_inner_texts()] for line in lines]
 
 
 @pytest.mark.browser
 @pytest.mark.needs("chromium")
 def test_bill_by_keyboard_in_jupyterlab(notebook: Page) -> None:
-    figure = notebook.locator(".live-bill")
-    bill = layer_flops(500, 512)
-    assert [data(figure, name) for name in ("n", "d", "total")] == ["500", "512", str(bill.total)]
+    figure = notebook.locator(".live-cost")
+    once = layer_flops(500, 512)
+    assert [data(figure, name) for name in ("n", "d", "total")] == ["500", "512", str(once.total)]
     assert float(data(figure, "growth")) == pytest.approx(2.2800, abs=1e-4)
     tokens = figure.get_by_role("slider", name="tokens")
     tokens.focus()
@@ -257,17 +257,17 @@ def test_bill_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     assert "scores and sum cost as much as all the rest" in label
     figure.get_by_role("slider", name="width").focus()
     notebook.keyboard.press("End")
-    bill, twice = layer_flops(3072, 16384), layer_flops(6144, 16384)
+    once, twice = layer_flops(3072, 16384), layer_flops(6144, 16384)
     assert data(figure, "d") == "16384"
-    assert data(figure, "total") == str(bill.total)
+    assert data(figure, "total") == str(once.total)
     head, scores, *_, together = rows(notebook)
     assert head[1:] == ["3,072", "6,144", "times"]
     assert scores[1:3] == [f"618{HARD_SPACE}G", f"2.47{HARD_SPACE}T"]
-    assert [f"{cost.scores:.2e}" for cost in (bill, twice)] == ["6.18e+11", "2.47e+12"]
+    assert [f"{cost.scores:.2e}" for cost in (once, twice)] == ["6.18e+11", "2.47e+12"]
     assert scores[3] == f"×{HARD_SPACE}4"
-    assert together[3] == f"×{HARD_SPACE}{twice.total / bill.total:.2f}"
+    assert together[3] == f"×{HARD_SPACE}{twice.total / once.total:.2f}"
     words = figure.locator(".word").all_text_contents()
-    assert words[2] == f"scores and sum {100 * bill.share:.1f}{HARD_SPACE}%"
+    assert words[2] == f"scores and sum {100 * once.share:.1f}{HARD_SPACE}%"
     widths = (
         figure.locator(".track")
         .last.locator("b")
@@ -275,13 +275,13 @@ def test_bill_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     )
     assert widths[2] / sum(widths) == pytest.approx(twice.share, abs=0.01)
     says = figure.locator(".says").inner_text().replace(HARD_SPACE, " ")
-    assert f"costs {bill.total / 1e12:.1f} trillion FLOPs" in says
+    assert f"costs {once.total / 1e12:.1f} trillion FLOPs" in says
 
 
 @pytest.mark.browser
 @pytest.mark.needs("chromium")
 def test_the_pointer_chooses_the_tokens(notebook: Page) -> None:
-    figure = notebook.locator(".live-bill")
+    figure = notebook.locator(".live-cost")
     chart = figure.locator(".shares")
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
@@ -355,7 +355,7 @@ def test_the_pointer_chooses_query_and_tile(notebook: Page) -> None:
 @pytest.mark.browser
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("make", [ExploreBill, ExploreTiles])
+@pytest.mark.parametrize("make", [ExploreCost, ExploreTiles])
 def test_page_from_the_file_system(
     browser: Browser, tmp_path: Path, make: Any, scheme: str
 ) -> None:

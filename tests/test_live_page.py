@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("playwright")
 
-LIVE = ("Plane", "Sentence", "Scaling", "Bill", "Tiles", "Machines", "Cheating", "Heads")
+LIVE = ("Plane", "Sentence", "Scaling", "Cost", "Tiles", "Steps", "Cheating", "Heads")
 NAMES = [name.lower() for name in LIVE]
 
 
@@ -96,7 +96,7 @@ def within(drawing: Locator, x: float, y: float) -> tuple[float, float]:
 CHOOSES = {
     ".live-plane .keys .board svg": ((0.92, 0.65), "query"),
     ".live-scaling .chart": ((0.25, 0.5), "width"),
-    ".live-bill .shares": ((0.8, 0.5), "n"),
+    ".live-cost .shares": ((0.8, 0.5), "n"),
     ".live-cheating .chart": ((0.3, 0.5), "step"),
     ".live-tiles .board": ((0.5, 0.2), "query"),
     ".live-sentence .matrix": ((0.6, 0.4), "query"),
@@ -129,12 +129,12 @@ def test_a_swipe_scrolls_and_a_tap_chooses(phone: Page, drawing: str) -> None:
 @pytest.mark.browser
 @pytest.mark.needs("chromium")
 def test_a_finger_drawn_across_chooses_all_the_way(phone: Page) -> None:
-    shares = phone.locator(".live-bill .shares")
+    shares = phone.locator(".live-cost .shares")
     x, y = within(shares, 0.3, 0.5)
     touch(phone, [(x + 15 * i, y) for i in range(8)])
-    first = int(data(phone.locator(".live-bill"), "n"))
+    first = int(data(phone.locator(".live-cost"), "n"))
     touch(phone, [(x + 105 - 15 * i, y) for i in range(8)])
-    assert int(data(phone.locator(".live-bill"), "n")) < first
+    assert int(data(phone.locator(".live-cost"), "n")) < first
 
 
 @pytest.mark.browser
@@ -178,7 +178,7 @@ def test_nothing_is_clipped_at_any_width_or_size_of_text(browser: Browser, addre
     for summary in page.locator("summary").all():
         summary.click()
     # The longest numbers there are.
-    for slider in page.locator(".live-bill input").all():
+    for slider in page.locator(".live-cost input").all():
         slider.press("End")
     for size, width in itertools.product((16, 32), range(320, 1601, 80)):
         page.set_viewport_size({"width": width, "height": 900})
@@ -229,12 +229,12 @@ def test_one_sentence_is_read_out_when_the_hand_has_rested(desk: Page) -> None:
             new MutationObserver(() => heard.push(region.textContent)).observe(region, {childList: true, characterData: true});
         }"""
     )
-    slider = desk.locator(".live-bill").get_by_role("slider", name="tokens")
+    slider = desk.locator(".live-cost").get_by_role("slider", name="tokens")
     slider.focus()
     for _ in range(12):
         desk.keyboard.press("ArrowRight")
     assert desk.evaluate("heard") == []
-    says = desk.locator(".live-bill .says").inner_text()
+    says = desk.locator(".live-cost .says").inner_text()
     desk.wait_for_function("heard.length > 0")
     desk.wait_for_timeout(100)
     assert [" ".join(text.split()) for text in desk.evaluate("heard")] == [" ".join(says.split())]
@@ -337,7 +337,7 @@ def test_a_state_has_an_address(browser: Browser, address: str) -> None:
         "fig=tiles&query=99",
         "fig=heads&off=[[7,7]]",
         "fig=%&=",
-        "fig=bill&d=7",
+        "fig=cost&d=7",
         "fig=sentence&words=a+b",
         "fig=sentence&edits=[{%22cut%22:{}}]",
         "fig=scaling&d_k=3",

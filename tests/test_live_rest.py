@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 SPACE = "{http://www.w3.org/2000/svg}"
-LIVE = ("Bill", "Cheating", "Heads", "Machines", "Plane", "Scaling", "Sentence", "Tiles")
+LIVE = ("Cost", "Cheating", "Heads", "Steps", "Plane", "Scaling", "Sentence", "Tiles")
 
 
 def make(name: str, *args: Any, **options: Any) -> LiveFigure:
@@ -74,7 +74,7 @@ def test_without_a_renderer_a_sentence_stands_there(name: str) -> None:
 
 
 def test_a_picture_takes_the_place_of_another() -> None:
-    bare = make("Machines").to_html()
+    bare = make("Steps").to_html()
     one = add_picture(bare, "<svg/>", 'One "a" & <b>.')
     assert f"<small>{html.escape('One')} &quot;a&quot; &amp; &lt;b&gt;. {RUN}</small>" in one
     other = add_picture(one, "<svg></svg>", "Two.")

@@ -2,19 +2,12 @@
 
 from ..heads import merge_heads, split_heads
 from ..shapes import ShapeError
+from . import masks, positions
 from .backends import Backend, attention, chosen_backend
 from .core import softmax
-from .masks import (
-    block_mask,
-    causal_mask,
-    document_mask,
-    global_window_mask,
-    padding_mask,
-    sliding_window_mask,
-    strided_mask,
-)
+from .masks import *  # noqa: F403 - each module names what it gives
 from .modules import MultiHeadAttention, TransformerBlock
-from .positions import alibi_bias, rotary, sinusoids
+from .positions import *  # noqa: F403
 from .tiled import tiled_attention
 
 __all__ = [
@@ -22,20 +15,11 @@ __all__ = [
     "MultiHeadAttention",
     "ShapeError",
     "TransformerBlock",
-    "alibi_bias",
     "attention",
-    "block_mask",
-    "causal_mask",
     "chosen_backend",
-    "document_mask",
-    "global_window_mask",
     "merge_heads",
-    "padding_mask",
-    "rotary",
-    "sinusoids",
-    "sliding_window_mask",
     "softmax",
     "split_heads",
-    "strided_mask",
     "tiled_attention",
 ]
+__all__ += [*masks.__all__, *positions.__all__]

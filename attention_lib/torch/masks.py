@@ -23,6 +23,16 @@ from ..shapes import ShapeError, as_array, check_size, describe
 from .shapes import check_dense, check_numbers
 from .visibility import has_numbers
 
+__all__ = [
+    "block_mask",
+    "causal_mask",
+    "document_mask",
+    "global_window_mask",
+    "padding_mask",
+    "sliding_window_mask",
+    "strided_mask",
+]
+
 Device = torch.device | str | None
 
 

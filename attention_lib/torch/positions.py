@@ -16,6 +16,12 @@ from ..positions import (
 from ..shapes import ShapeError, as_array, check_count, check_size
 from .shapes import accumulator, check_dtype, check_numbers, check_tensor
 
+__all__ = [
+    "alibi_bias",
+    "rotary",
+    "sinusoids",
+]
+
 
 def sinusoids(
     T: int,

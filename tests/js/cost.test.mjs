@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { tokensAt } from "../../figures/js/bill.js";
-import { billWords } from "../../figures/js/en/bill.js";
+import { tokensAt } from "../../figures/js/cost.js";
+import { costWords } from "../../figures/js/en/cost.js";
 import { tilesWords } from "../../figures/js/en/tiles.js";
 import { evenAt, growthOf, layerCost } from "../../figures/js/layer_cost.js";
 import { drawExample, follow, walk } from "../../figures/js/online_softmax.js";
 
-const { large, share: percent } = billWords;
+const { large, share: percent } = costWords;
 const describeBill = ({ n, d }) =>
-  billWords.describe({ n, d, cost: layerCost(n, d), even: evenAt(d), growth: growthOf(n, d) });
+  costWords.describe({ n, d, cost: layerCost(n, d), even: evenAt(d), growth: growthOf(n, d) });
 
 const plain = (text) => text.replaceAll("\u00a0", " ");
 
-test("a layer's bill is 24 n d² + 4 n² d, and even at n = 6 d", () => {
+test("the FLOPs of a layer are 24 n d² + 4 n² d, and even at n = 6 d", () => {
   assert.deepEqual(layerCost(3, 5), { projections: 600, feed_forward: 1200, scores: 180, total: 1980 });
   for (const d of [128, 1536, 16384]) {
     const { scores, total } = layerCost(evenAt(d), d);
@@ -47,11 +47,11 @@ test("large numbers and shares for the reader", () => {
   ]);
 });
 
-test("the bill in words", () => {
+test("the cost in words", () => {
   assert.equal(
     plain(describeBill({ n: 2000, d: 512 })),
     "At 2,000 tokens a layer 512 wide costs 20.8 billion FLOPs: projections 20.2 %, feed-forward 40.4 %, scores " +
-      "and sum 39.4 %. They overtake all the rest at n = 6·d = 3,072. Twice the tokens: 2.79 times the bill.",
+      "and sum 39.4 %. They overtake all the rest at n = 6·d = 3,072. Twice the tokens: 2.79 times the cost.",
   );
   assert.match(plain(describeBill({ n: 3072, d: 512 })), /This is n = 6·d: .* the rest\. Twice the tokens: 3 times/);
   assert.match(plain(describeBill({ n: 4000, d: 512 })), /They overtook all the rest at n = 6·d = 3,072/);

@@ -1,4 +1,4 @@
-"""Live figure "where does the bill go": projections, feed-forward and scores of one layer."""
+"""Live figure "where does the cost go": projections, feed-forward and scores of one layer."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ FEWEST, MOST = 100, 1_000_000
 WIDTHS = (*sorted(factor * 2**power for factor in (2, 3) for power in range(6, 13)), 2**14)
 
 
-class ExploreBill(LiveFigure):
+class ExploreCost(LiveFigure):
     """What one layer spends on projections, feed-forward and scores, against tokens and width.
 
     n: tokens, from 100 to 1,000,000. d: width of the layer, a power of two from 128 to 16,384 or one
@@ -20,8 +20,8 @@ class ExploreBill(LiveFigure):
     TypeError for anything else.
     """
 
-    name: ClassVar[str] = "bill"
-    _esm = bundle("bill")
+    name: ClassVar[str] = "cost"
+    _esm = bundle("cost")
 
     n = traitlets.Int().tag(sync=True)
     d = traitlets.Int().tag(sync=True)

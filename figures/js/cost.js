@@ -1,8 +1,8 @@
-/** @file Live figure "where does the bill go": projections, feed-forward and scores of one layer against n and width. */
+/** @file Live figure "where does the cost go": projections, feed-forward and scores of one layer against n and width. */
 
 import { along, valueAt } from "./chart.js";
 import { createSays, html, set, slider, spread, svg, watch } from "./dom.js";
-import { billWords } from "./en/bill.js";
+import { costWords } from "./en/cost.js";
 import { counted } from "./en/common.js";
 import { addTools, root } from "./figure.js";
 import { PARTS, evenAt, growthOf, layerCost } from "./layer_cost.js";
@@ -25,7 +25,7 @@ const BOX = { width: 340, height: 236, left: 46, right: 330, top: 26, bottom: 21
 const CURVE = spread(81, (i) => valueAt(TOKENS, i / 80));
 const ROOM = 138; // px that the words beside the cursor need
 
-/** The shares of the bill against n, one area above another; at the cursor a bar with its parts named. */
+/** The shares of the cost against n, one area above another; at the cursor a bar with its parts named. */
 function createShares(pick) {
   const { left, right, top, bottom } = BOX;
   const toX = (n) => left + along(TOKENS, n) * (right - left);
@@ -40,13 +40,13 @@ function createShares(pick) {
     "g",
     { class: "ticks" },
     ...[0, 0.5, 1].map((share) =>
-      svg("text", { x: left - 6, y: toY(share) + 4, "text-anchor": "end" }, billWords.percent(share)),
+      svg("text", { x: left - 6, y: toY(share) + 4, "text-anchor": "end" }, costWords.percent(share)),
     ),
     ...[2, 3, 4, 5, 6].map((power) =>
       svg(
         "text",
         { x: toX(10 ** power), y: bottom + 17, "text-anchor": "middle" },
-        power < 6 ? counted(10 ** power) : billWords.million,
+        power < 6 ? counted(10 ** power) : costWords.million,
       ),
     ),
   );
@@ -63,7 +63,7 @@ function createShares(pick) {
   );
   chooseIn(node, (at) => pick(Math.round(PLACES * Math.min(1, Math.max(0, (at.x - left) / (right - left))))));
 
-  /** Where each part begins and ends, as shares of the bill. */
+  /** Where each part begins and ends, as shares of the cost. */
   const bounds = (n, d) => {
     const seen = layerCost(n, d);
     let floor = 0;
@@ -86,7 +86,7 @@ function createShares(pick) {
     set(note, {
       x: late ? even + 6 : even - 6,
       "text-anchor": late ? "end" : "start",
-      text: billWords.even(evenAt(d)),
+      text: costWords.even(evenAt(d)),
     });
     const away = even < x ? 1 : -1; // the words stand on the side without the mark, if there is room
     const fits = away > 0 ? x + ROOM < right : x - ROOM > left;
@@ -105,7 +105,7 @@ function createShares(pick) {
         x: near ? Math.max(even + 6, x + 11) : x + 11 * side,
         y: heights[i],
         "text-anchor": side > 0 ? "start" : "end",
-        text: `${billWords.parts[name]} ${billWords.share(to - from)}`,
+        text: `${costWords.parts[name]} ${costWords.share(to - from)}`,
       });
     });
     set(node, { "aria-label": label });
@@ -113,7 +113,7 @@ function createShares(pick) {
   return { node, draw };
 }
 
-/** The bill of n tokens and that of 2 n: two bars on one scale, and line by line. */
+/** The cost of n tokens and that of 2 n: two bars on one scale, and line by line. */
 function createReceipt() {
   const bars = [1, 2].map(() =>
     html(
@@ -126,37 +126,37 @@ function createReceipt() {
   const picture = html("div", { class: "bars", role: "img" }, ...bars);
   const title = html("p", { class: "heading" });
   const cells = (kind) => [1, 2, 3].map(() => html(kind));
-  const head = html("tr", {}, html("th", { scope: "col" }, billWords.columns.at), ...cells("th"));
+  const head = html("tr", {}, html("th", { scope: "col" }, costWords.columns.at), ...cells("th"));
   const rows = [...PARTS].reverse().map((name) =>
     html(
       "tr",
       { class: `of-${name}` },
-      html("th", { scope: "row" }, html("span", {}, billWords.parts[name]), " ", html("small", {}, billWords.formulas[name])),
+      html("th", { scope: "row" }, html("span", {}, costWords.parts[name]), " ", html("small", {}, costWords.formulas[name])),
       ...cells("td"),
     ),
   );
-  const sum = html("tr", { class: "sum" }, html("th", { scope: "row" }, billWords.together), ...cells("td"));
+  const sum = html("tr", { class: "sum" }, html("th", { scope: "row" }, costWords.together), ...cells("td"));
   const table = html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows, sum));
   const node = html("section", { class: "receipt" }, title, picture, table);
 
   function draw(n, d) {
     const both = [layerCost(n, d), layerCost(2 * n, d)];
     const most = both[1].total;
-    set(title, { text: billWords.doubled(growthOf(n, d)) });
+    set(title, { text: costWords.doubled(growthOf(n, d)) });
     both.forEach((seen, i) => {
       const [label, track] = bars[i].children;
-      set(label, { text: i ? billWords.twice : billWords.once });
+      set(label, { text: i ? costWords.twice : costWords.once });
       PARTS.forEach((name, part) => {
         track.children[part].style.width = `${((100 * seen[name]) / most).toFixed(3)}%`;
       });
     });
     set(picture, {
-      "aria-label": billWords.barsLabel(n, both[0].total, most),
+      "aria-label": costWords.barsLabel(n, both[0].total, most),
     });
     const fill = (row, values) => values.forEach((text, i) => set(row.children[i + 1], { text }));
-    fill(head, [counted(n), counted(2 * n), billWords.columns.times]);
+    fill(head, [counted(n), counted(2 * n), costWords.columns.times]);
     const line = (row, name) =>
-      fill(row, [...both.map((seen) => billWords.large(seen[name])), billWords.times(both[1][name] / both[0][name])]);
+      fill(row, [...both.map((seen) => costWords.large(seen[name])), costWords.times(both[1][name] / both[0][name])]);
     [...PARTS].reverse().forEach((name, i) => line(rows[i], name));
     line(sum, "total");
   }
@@ -169,10 +169,10 @@ function render({ model, el }) {
     model.save_changes();
   };
   const pick = (place) => change("n", tokensAt(place, model.get("d")));
-  const figure = root(el, "bill", model);
-  const tokens = slider(billWords.tokens, { min: 0, max: PLACES, step: 1 }, pick, () => counted(model.get("n")));
+  const figure = root(el, "cost", model);
+  const tokens = slider(costWords.tokens, { min: 0, max: PLACES, step: 1 }, pick, () => counted(model.get("n")));
   const width = slider(
-    billWords.width,
+    costWords.width,
     { min: 0, max: WIDTHS.length - 1, step: 1 },
     (i) => change("d", WIDTHS[i]),
     (i) => counted(WIDTHS[i]),
@@ -187,7 +187,7 @@ function render({ model, el }) {
       "div",
       { class: "stage" },
       html("div", { class: "controls" }, tokens.node, width.node),
-      html("section", { class: "chosen" }, html("p", { class: "heading" }, billWords.chart), shares.node),
+      html("section", { class: "chosen" }, html("p", { class: "heading" }, costWords.chart), shares.node),
       says.node,
       receipt.node,
     ),
@@ -197,13 +197,13 @@ function render({ model, el }) {
   function update() {
     const [n, d] = TRAITS.map((name) => model.get(name));
     const [cost, even, growth] = [layerCost(n, d), evenAt(d), growthOf(n, d)];
-    const text = billWords.describe({ n, d, cost, even, growth });
-    shares.draw(n, d, billWords.chartLabel(text));
+    const text = costWords.describe({ n, d, cost, even, growth });
+    shares.draw(n, d, costWords.chartLabel(text));
     receipt.draw(n, d);
     tokens.show(placeOf(n));
     width.show(WIDTHS.indexOf(d));
     says.show(text);
-    set(whose, { text: billWords.hint(d) });
+    set(whose, { text: costWords.hint(d) });
     Object.assign(figure.dataset, { n, d, total: cost.total, growth: growth.toFixed(4) });
   }
 
@@ -219,39 +219,39 @@ function render({ model, el }) {
 }
 
 const STYLE = `
-.live-bill .of-projections { --c: var(--teal) }
-.live-bill .of-feed_forward { --c: var(--blue) }
-.live-bill .of-scores { --c: var(--orange) }
-.live-bill .stage { display: grid; grid-template-columns: minmax(0, 1.1fr) minmax(0, 1fr); gap: .5rem 2rem; align-items: start }
-.live-bill .stage > .controls { grid-column: 1 / -1; display: grid; grid-template-columns: subgrid }
-.live-bill .chosen { grid-row: span 2 }
-.live-bill .controls .slider { grid-template-columns: 4.2rem minmax(3rem, 1fr) 4.6rem }
-.live-bill .shares { width: 100%; max-width: 32rem; font-size: 10.5px; font-variant-numeric: tabular-nums; cursor: ew-resize }
-.live-bill .area { fill: var(--c); fill-opacity: .16; stroke: var(--c); stroke-opacity: .5; stroke-width: .75 }
-.live-bill .bar { fill: var(--c) }
-.live-bill svg .word { fill: var(--c); font-weight: 600; paint-order: stroke; stroke: color-mix(in srgb, var(--c) 16%, Canvas); stroke-width: 3px; stroke-linejoin: round }
-.live-bill .mark { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 2 3 }
-.live-bill .cross { fill: var(--ink) }
-.live-bill svg .note { fill: var(--ink) }
-.live-bill .bars { display: grid; gap: .35rem; margin-bottom: .9rem }
-.live-bill .paid { display: grid; grid-template-columns: 1.6rem minmax(0, 1fr); align-items: center; font-size: .875rem; color: var(--quiet) }
-.live-bill .track { display: flex; height: 1.5rem }
-.live-bill .track b { background: var(--c) }
-.live-bill .track b:first-child { border-radius: 4px 0 0 4px }
-.live-bill .track b:last-child { border-radius: 0 4px 4px 0 }
-.live-bill table { width: 100%; margin: 0; border-collapse: collapse; border: 0; font-size: .875rem; font-variant-numeric: tabular-nums; background: none }
-.live-bill :is(th, td) { padding: .3rem 0 .3rem .6rem; border: 0; text-align: right; font-weight: 400; white-space: nowrap; background: none }
-.live-bill :is(th, td):first-child { padding-left: 0; text-align: left }
-.live-bill thead th { color: var(--quiet); border-bottom: 1px solid var(--line) }
-.live-bill tbody th span { color: var(--c); font-weight: 600 }
-.live-bill small { font-size: .8125rem; color: var(--quiet) }
-.live-bill .sum :is(th, td) { border-top: 1px solid var(--line); font-weight: 600 }
-@container (max-width: 50em) { .live-bill .stage, .live-bill .stage > .controls { grid-template-columns: minmax(0, 1fr) } .live-bill .stage > .controls { gap: 0 } .live-bill .chosen { grid-row: auto } .live-bill .shares { max-width: 34rem } }
+.live-cost .of-projections { --c: var(--teal) }
+.live-cost .of-feed_forward { --c: var(--blue) }
+.live-cost .of-scores { --c: var(--orange) }
+.live-cost .stage { display: grid; grid-template-columns: minmax(0, 1.1fr) minmax(0, 1fr); gap: .5rem 2rem; align-items: start }
+.live-cost .stage > .controls { grid-column: 1 / -1; display: grid; grid-template-columns: subgrid }
+.live-cost .chosen { grid-row: span 2 }
+.live-cost .controls .slider { grid-template-columns: 4.2rem minmax(3rem, 1fr) 4.6rem }
+.live-cost .shares { width: 100%; max-width: 32rem; font-size: 10.5px; font-variant-numeric: tabular-nums; cursor: ew-resize }
+.live-cost .area { fill: var(--c); fill-opacity: .16; stroke: var(--c); stroke-opacity: .5; stroke-width: .75 }
+.live-cost .bar { fill: var(--c) }
+.live-cost svg .word { fill: var(--c); font-weight: 600; paint-order: stroke; stroke: color-mix(in srgb, var(--c) 16%, Canvas); stroke-width: 3px; stroke-linejoin: round }
+.live-cost .mark { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 2 3 }
+.live-cost .cross { fill: var(--ink) }
+.live-cost svg .note { fill: var(--ink) }
+.live-cost .bars { display: grid; gap: .35rem; margin-bottom: .9rem }
+.live-cost .paid { display: grid; grid-template-columns: 1.6rem minmax(0, 1fr); align-items: center; font-size: .875rem; color: var(--quiet) }
+.live-cost .track { display: flex; height: 1.5rem }
+.live-cost .track b { background: var(--c) }
+.live-cost .track b:first-child { border-radius: 4px 0 0 4px }
+.live-cost .track b:last-child { border-radius: 0 4px 4px 0 }
+.live-cost table { width: 100%; margin: 0; border-collapse: collapse; border: 0; font-size: .875rem; font-variant-numeric: tabular-nums; background: none }
+.live-cost :is(th, td) { padding: .3rem 0 .3rem .6rem; border: 0; text-align: right; font-weight: 400; white-space: nowrap; background: none }
+.live-cost :is(th, td):first-child { padding-left: 0; text-align: left }
+.live-cost thead th { color: var(--quiet); border-bottom: 1px solid var(--line) }
+.live-cost tbody th span { color: var(--c); font-weight: 600 }
+.live-cost small { font-size: .8125rem; color: var(--quiet) }
+.live-cost .sum :is(th, td) { border-top: 1px solid var(--line); font-weight: 600 }
+@container (max-width: 50em) { .live-cost .stage, .live-cost .stage > .controls { grid-template-columns: minmax(0, 1fr) } .live-cost .stage > .controls { gap: 0 } .live-cost .chosen { grid-row: auto } .live-cost .shares { max-width: 34rem } }
 @container (max-width: 24em) {
-  .live-bill :is(table, thead, tbody, tr, th, td) { display: block; white-space: normal }
-  .live-bill tr { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .6rem; padding: .3rem 0; border-bottom: 1px solid var(--line) }
-  .live-bill tr > :is(th, td) { padding: 0; border: 0 }
-  .live-bill tr > :first-child { flex: 1 0 100% }
+  .live-cost :is(table, thead, tbody, tr, th, td) { display: block; white-space: normal }
+  .live-cost tr { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 .6rem; padding: .3rem 0; border-bottom: 1px solid var(--line) }
+  .live-cost tr > :is(th, td) { padding: 0; border: 0 }
+  .live-cost tr > :first-child { flex: 1 0 100% }
 }
 `;
 

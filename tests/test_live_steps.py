@@ -10,7 +10,7 @@ import pytest
 
 from attention_lib.cost import layer_costs
 from figures.explore_cheating import RECORD, ExploreCheating
-from figures.explore_machines import ExploreMachines
+from figures.explore_steps import ExploreSteps
 from figures.live import LiveFigure, page
 
 from . import live_helpers
@@ -45,7 +45,7 @@ def made_up(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.needs("node")
 def test_javascript_tests_pass() -> None:
-    done = node("--test", "recurrence.test.mjs")
+    done = node("--test", "steps.test.mjs")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -53,13 +53,13 @@ def make_cheating() -> LiveFigure:
     return ExploreCheating(MADE_UP)
 
 
-@pytest.mark.parametrize("make", [ExploreMachines, make_cheating])
+@pytest.mark.parametrize("make", [ExploreSteps, make_cheating])
 def test_what_a_notebook_stores(make: Any) -> None:
     live_helpers.check_stored(make(), make())
 
 
 @pytest.mark.needs("node")
-@pytest.mark.parametrize("name", ["machines", "cheating"])
+@pytest.mark.parametrize("name", ["steps", "cheating"])
 def test_bundle_is_one_module(name: str) -> None:
     live_helpers.check_bundle(name)
 
@@ -68,7 +68,7 @@ def test_bundle_is_one_module(name: str) -> None:
 def test_the_page_counts_as_the_library_does() -> None:
     sizes = [2, 12, 32, 100]
     code = (
-        'import { cost } from "../../figures/js/machines.js";'
+        'import { cost } from "../../figures/js/steps.js";'
         f"console.log(JSON.stringify({json.dumps(sizes)}.map(cost)))"
     )
     done = node("--input-type=module", stdin=code)
@@ -90,7 +90,7 @@ def test_the_page_counts_as_the_library_does() -> None:
 )
 def test_machines_refuse_what_is_not_there(arguments: dict[str, int], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        ExploreMachines(**arguments)
+        ExploreSteps(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def notebook(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
     pytest.importorskip("jupyterlab")
     load = "from figures.explore_cheating import ExploreCheating"
     cells = (
-        "from figures.explore_machines import ExploreMachines\nExploreMachines(5, step=0)",
+        "from figures.explore_steps import ExploreSteps\nExploreSteps(5, step=0)",
         f"{load}\nExploreCheating({MADE_UP!r}, masked=True)",
     )
     with live_helpers.live_notebook(browser, tmp_path_factory.mktemp("lab"), cells) as opened:
@@ -144,7 +144,7 @@ def lit(figure: Locator) -> list[int]:
 @pytest.mark.browser
 @pytest.mark.needs("chromium")
 def test_machines_by_keyboard_in_jupyterlab(notebook: Page) -> None:
-    figure = notebook.locator(".live-machines")
+    figure = notebook.locator(".live-steps")
     assert lit(figure) == [0, 0]
     figure.get_by_role("button", name="step").focus()
     for key, cells in (("Enter", [1, 0]), ("Space", [2, 5]), ("Enter", [3, 5])):
@@ -161,9 +161,9 @@ def test_machines_by_keyboard_in_jupyterlab(notebook: Page) -> None:
     assert lines.count("M") == 36
     figure.get_by_role("button", name="play").focus()
     notebook.keyboard.press("Enter")
-    notebook.wait_for_function("document.querySelector('.live-machines').dataset.step === '4'")
+    notebook.wait_for_function("document.querySelector('.live-steps').dataset.step === '4'")
     assert figure.get_by_role("button", name="pause").is_visible()
-    notebook.wait_for_function("document.querySelector('.live-machines').dataset.step === '6'")
+    notebook.wait_for_function("document.querySelector('.live-steps').dataset.step === '6'")
     figure.get_by_role("button", name="play").wait_for()
     assert "the recurrent network after 6" in figure.locator(".says").inner_text()
     figure.get_by_role("button", name="reset").press("Enter")
@@ -200,7 +200,7 @@ def test_cheating_by_keyboard_in_jupyterlab(notebook: Page) -> None:
 @pytest.mark.browser
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("make", [ExploreMachines, make_cheating])
+@pytest.mark.parametrize("make", [ExploreSteps, make_cheating])
 def test_page_from_the_file_system(
     browser: Browser, tmp_path: Path, make: Any, scheme: str
 ) -> None:
@@ -208,7 +208,7 @@ def test_page_from_the_file_system(
     figure = make()
     path.write_text(page(figure), encoding="utf-8")
     with live_helpers.checked_page(browser, path.as_uri(), figure.name, scheme) as live:
-        if figure.name == "machines":
+        if figure.name == "steps":
             # Nothing moves for a reader who asked for that: play shows the end at once.
             live.get_by_role("button", name="play").click()
             assert data(live, "step") == "12"

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { mayLook, upTo } from "../../figures/js/cheating.js";
 import { cheatingWords } from "../../figures/js/en/cheating.js";
-import { machinesWords } from "../../figures/js/en/machines.js";
-import { cost, doing } from "../../figures/js/machines.js";
+import { stepsWords } from "../../figures/js/en/steps.js";
+import { cost, doing } from "../../figures/js/steps.js";
 
-const describeMachines = ({ tokens, step }) => machinesWords.describe({ tokens, step, costs: cost(tokens) });
+const describeMachines = ({ tokens, step }) => stepsWords.describe({ tokens, step, costs: cost(tokens) });
 
 test("attention's steps do not grow", () => {
   assert.deepEqual(cost(12), { recurrent: { steps: 12, path: 11 }, attention: { steps: 2, path: 1 } });

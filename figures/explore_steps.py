@@ -9,14 +9,14 @@ from .live import LiveFigure, bundle
 FEWEST, MOST = 2, 32
 
 
-class ExploreMachines(LiveFigure):
+class ExploreSteps(LiveFigure):
     """A recurrent network lights up cell by cell, self-attention all at once; steps are counted.
 
     tokens: from 2 to 32. step: how many have been taken, 0 to tokens. Raises ValueError for anything else.
     """
 
-    name: ClassVar[str] = "machines"
-    _esm = bundle("machines")
+    name: ClassVar[str] = "steps"
+    _esm = bundle("steps")
 
     tokens = traitlets.Int().tag(sync=True)
     step = traitlets.Int().tag(sync=True)

@@ -1,4 +1,4 @@
-/** @file What the figure "where does the bill go" says. */
+/** @file What the figure "where does the cost go" says. */
 
 import { counted } from "./common.js";
 
@@ -30,18 +30,18 @@ function shareInWords(share) {
 /** A factor in two digits; whole only if it is. */
 const factorInWords = (factor) => (Number.isInteger(factor) ? String(factor) : factor.toFixed(2));
 
-export const billWords = {
+export const costWords = {
   large,
   share: shareInWords,
   parts: { projections: "projections", feed_forward: "feed-forward", scores: "scores and sum" },
   formulas: { projections: "8·n·d²", feed_forward: "16·n·d²", scores: "4·n²·d" },
   tokens: "tokens n",
   width: "width d",
-  chart: "Share of the bill against n",
+  chart: "Share of the cost against n",
   even: (n) => `half and half at n = 6·d = ${counted(n)}`,
   percent: (share) => `${100 * share} %`,
   million: "10⁶",
-  chartLabel: (text) => `Shares of the bill of one layer against the number of tokens. ${text}`,
+  chartLabel: (text) => `Shares of the cost of one layer against the number of tokens. ${text}`,
   doubled: (factor) => `Twice the tokens: ×\u00a0${factorInWords(factor)}`,
   once: "n",
   twice: "2·n",
@@ -62,7 +62,7 @@ export const billWords = {
       `At ${counted(n)} tokens a layer ${counted(d)} wide costs ${large(total, true)} FLOPs: ` +
       `projections ${shareInWords(projections / total)}, feed-forward ${shareInWords(feed_forward / total)}, ` +
       `scores and sum ${shareInWords(scores / total)}. ${when} ` +
-      `Twice the tokens: ${factorInWords(growth)} times the bill.`
+      `Twice the tokens: ${factorInWords(growth)} times the cost.`
     );
   },
 };

@@ -1,6 +1,6 @@
 /** @file What the figure of the two machines says. */
 
-export const machinesWords = {
+export const stepsWords = {
   titles: {
     recurrent: "Recurrent network: one cell after another",
     attention: "Self-attention: all pairs at once",

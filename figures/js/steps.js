@@ -2,7 +2,7 @@
 
 import { button, createSays, html, set, slider, spread, svg, watch } from "./dom.js";
 import { commonWords } from "./en/common.js";
-import { machinesWords } from "./en/machines.js";
+import { stepsWords } from "./en/steps.js";
 import { addTools, root } from "./figure.js";
 import { createPlayer } from "./player.js";
 
@@ -19,7 +19,7 @@ export const cost = (n) => ({ recurrent: { steps: n, path: n - 1 }, attention: {
 
 /** What each machine does in one of its steps. */
 export function doing(name, n, step) {
-  const { before, after, scores, state } = machinesWords.doing;
+  const { before, after, scores, state } = stepsWords.doing;
   if (step === 0) return before;
   if (step >= cost(n)[name].steps) return after;
   return name === "attention" ? scores : state(step);
@@ -82,9 +82,9 @@ function render({ model, el }) {
     go: (step) => change({ step }),
     pace: PACE,
   });
-  const figure = root(el, "machines", model);
+  const figure = root(el, "steps", model);
   const tokens = slider(
-    machinesWords.tokens,
+    stepsWords.tokens,
     { min: 2, max: MOST, step: 1 },
     (n) => change({ tokens: n, step: Math.min(get("step"), n) }),
     String,
@@ -111,7 +111,7 @@ function render({ model, el }) {
           html(
             "section",
             { class: `of-${name}` },
-            html("p", { class: "heading" }, machinesWords.titles[name]),
+            html("p", { class: "heading" }, stepsWords.titles[name]),
             machines[name].node,
             counts[name],
           ),
@@ -119,18 +119,18 @@ function render({ model, el }) {
       ),
       says.node,
     ),
-    html("p", { class: "hint" }, machinesWords.hint),
+    html("p", { class: "hint" }, stepsWords.hint),
   );
 
   function update() {
     const [n, step] = TRAITS.map(get);
     const costs = cost(n);
-    const text = machinesWords.describe({ tokens: n, step, costs });
+    const text = stepsWords.describe({ tokens: n, step, costs });
     for (const name of names) {
       const { steps, path } = costs[name];
-      machines[name].draw(n, step, `${machinesWords.titles[name]}. ${text}`);
+      machines[name].draw(n, step, `${stepsWords.titles[name]}. ${text}`);
       set(counts[name], {
-        text: machinesWords.counts({ done: Math.min(step, steps), of: steps, doing: doing(name, n, step), path }),
+        text: stepsWords.counts({ done: Math.min(step, steps), of: steps, doing: doing(name, n, step), path }),
       });
     }
     tokens.show(n);
@@ -151,21 +151,21 @@ function render({ model, el }) {
 }
 
 const STYLE = `
-.live-machines .of-recurrent { --c: var(--orange) }
-.live-machines .of-attention { --c: var(--blue) }
-.live-machines .controls { margin-bottom: .75rem }
-.live-machines .controls .slider { flex: 1 1 14rem }
-.live-machines .machine { width: 100%; max-width: 30rem; font-size: 12px }
-.live-machines .machine .input, .live-machines .machine .web, .live-machines .machine .way { fill: none; stroke: var(--line); stroke-width: var(--many); transition: stroke .2s }
-.live-machines .machine .lit:is(.input, .web) { stroke: var(--c); stroke-opacity: calc(.35 * var(--many)) }
-.live-machines .machine .web.weighed { stroke-opacity: calc(.6 * var(--many)) }
-.live-machines .machine .way { stroke-width: 4; stroke-linecap: round }
-.live-machines .machine .way.lit { stroke: var(--c) }
-.live-machines .machine .token { fill: var(--slate) }
-.live-machines .machine .cell { fill: var(--wash); stroke: var(--line); stroke-width: 1.5; transition: fill .2s }
-.live-machines .machine .cell.lit { fill: var(--c); stroke: var(--c) }
-.live-machines .machine .cell.now { stroke: var(--ink); stroke-width: 2.5 }
-.live-machines .counts { font-size: .875rem; color: var(--quiet); font-variant-numeric: tabular-nums }
+.live-steps .of-recurrent { --c: var(--orange) }
+.live-steps .of-attention { --c: var(--blue) }
+.live-steps .controls { margin-bottom: .75rem }
+.live-steps .controls .slider { flex: 1 1 14rem }
+.live-steps .machine { width: 100%; max-width: 30rem; font-size: 12px }
+.live-steps .machine .input, .live-steps .machine .web, .live-steps .machine .way { fill: none; stroke: var(--line); stroke-width: var(--many); transition: stroke .2s }
+.live-steps .machine .lit:is(.input, .web) { stroke: var(--c); stroke-opacity: calc(.35 * var(--many)) }
+.live-steps .machine .web.weighed { stroke-opacity: calc(.6 * var(--many)) }
+.live-steps .machine .way { stroke-width: 4; stroke-linecap: round }
+.live-steps .machine .way.lit { stroke: var(--c) }
+.live-steps .machine .token { fill: var(--slate) }
+.live-steps .machine .cell { fill: var(--wash); stroke: var(--line); stroke-width: 1.5; transition: fill .2s }
+.live-steps .machine .cell.lit { fill: var(--c); stroke: var(--c) }
+.live-steps .machine .cell.now { stroke: var(--ink); stroke-width: 2.5 }
+.live-steps .counts { font-size: .875rem; color: var(--quiet); font-variant-numeric: tabular-nums }
 `;
 
 export default { render };

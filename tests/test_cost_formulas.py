@@ -128,20 +128,20 @@ def test_a_layer_at_4000_tokens_costs_2_79_times_that_at_2000() -> None:
 @pytest.mark.parametrize("d", [1, 7, 512])
 def test_the_scores_overtake_the_rest_at_6d(d: int) -> None:
     n = crossover(d)
-    bill = layer_flops(n, d)
-    assert bill.scores == bill.projections + bill.feed_forward
-    assert bill.share == 0.5
+    once = layer_flops(n, d)
+    assert once.scores == once.projections + once.feed_forward
+    assert once.share == 0.5
     assert layer_flops(n + 1, d).share > 0.5 > layer_flops(n - 1, d).share
 
 
 def test_the_bill_agrees_with_table_1() -> None:
-    bill = layer_flops(11, 15)
+    once = layer_flops(11, 15)
     bare, whole = (
         2 * layer_costs(11, 15, projections=p)["self-attention"].multiply_adds
         for p in (False, True)
     )
-    assert bill.scores == bare
-    assert bill.projections == whole - bare
+    assert once.scores == bare
+    assert once.projections == whole - bare
     assert layer_flops(11, 15, pairs=7).scores == 4 * 7 * 15
     assert layer_flops(0, 15) == LayerFlops(0, 0, 0)
     assert layer_flops(0, 15).share == 0
