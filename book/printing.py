@@ -90,7 +90,7 @@ def _head(name: str, left: str, right: str) -> str:
 
 
 def print_pages(chromium: str, pages: Sequence[Path], paper: Path) -> None:
-    """Print pages of the site as one PDF, their live figures at rest, solutions and answers at the back.
+    """Print pages of the site as one PDF, figures and questions at rest, solutions and answers at the back.
 
     Raises PrintingError, with the program's name and what it said, if no PDF comes of it.
     """
@@ -102,7 +102,7 @@ def print_pages(chromium: str, pages: Sequence[Path], paper: Path) -> None:
         places = f"--user-data-dir={folder}/profile", f"--print-to-pdf={made}"
         try:
             done = subprocess.run(
-                [chromium, *OPTIONS, *places, page.as_uri()],
+                [chromium, *OPTIONS, *places, f"{page.as_uri()}?print"],
                 capture_output=True,
                 text=True,
                 timeout=1800,

@@ -7,7 +7,7 @@ from .references_devices import ring_schedule, striped_mask
 
 
 def _ring(rng: np.random.Generator, trial: int) -> Case:
-    return (int([4, 3, 5, 7, 6, 9][trial]),)
+    return (int([4, 3, 5, 7, 6, 9][trial] + rng.integers(0, 3)),)
 
 
 def _stripes(rng: np.random.Generator, trial: int) -> Case:

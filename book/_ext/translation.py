@@ -18,7 +18,7 @@ from .shelf import Shelf
 
 # Where nothing is changed: code, formulas, links, elements of HTML, headings.
 _KEPT = re.compile(
-    r"(?ms)```.*?```|`[^`\n]*`|\$\$.*?\$\$|\\begin\{(?P<kind>\w+\*?)\}.*?\\end\{(?P=kind)\}|\$(?:[^$\n]|\n(?!\s*\n))+\$|!?\[[^\]]*\]\([^)]*\)|</?[a-zA-Z][^>]*>|^#+ [^\n]*$"
+    r"(?ms)```.*?```|`[^`\n]*`|\$\$.*?\$\$|\\begin\{(?P<kind>\w+\*?)\}.*?\\end\{(?P=kind)\}|\$(?:[^$\n]|\n(?!\s*\n))+\$|!?\[[^\]]*\]\([^)]*\)|<summary>.*?</summary>|</?[a-zA-Z][^>]*>|^#+ [^\n]*$"
 )
 # A citation comes first: the numbers in it, and those "of the paper", are the cited work's own.
 _LEADS = re.compile(

@@ -24,14 +24,15 @@ addEventListener("load", () => {
       fold?.replaceWith(...[...fold.childNodes].filter((node) => node.tagName !== "SUMMARY"));
       solved.append(make("h3", { id }, ...words(above)), solution);
     }
-    const questions = [...chapter.querySelectorAll(".Quiz")];
+    const questions = [...chapter.querySelectorAll(".questions > ol > li")];
     if (!questions.length) continue;
-    const id = `answers-${solutions}-${questions.length}`;
-    see(questions[0], id, "The answers are at the back.");
+    const id = `answers-${answered.children.length}`;
+    see(chapter.querySelector(".questions"), id, "The answers are at the back.");
     const list = make("ol", {});
     for (const question of questions) {
-      const right = question.querySelector('[data-correct="true"]');
-      list.append(make("li", {}, make("strong", {}, right.innerText), ` ${right.dataset.feedback}`));
+      const fold = question.querySelector("details");
+      list.append(make("li", {}, ...fold.querySelector("p").childNodes));
+      fold.remove();
     }
     answered.append(make("h2", { id }, ...words(chapter.querySelector("h1"))), list);
   }

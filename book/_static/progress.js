@@ -33,10 +33,10 @@
     const parts = Object.fromEntries(heads.map((head) => [head.id, head.firstChild.textContent.split(":")[0]]));
     const fresh = { parts, done: [], questions: 0, answered: [] };
     const here = () => ({ ...fresh, ...read()[page], parts, questions: document.querySelectorAll(".Quiz").length });
-    const keep = (kind, what) => {
+    const keep = (part) => {
       const mine = here();
-      if (mine[kind].includes(what)) return;
-      mine[kind].push(what);
+      if (mine.done.includes(part)) return;
+      mine.done.push(part);
       write({ ...read(), [page]: mine });
       show();
     };
@@ -49,13 +49,14 @@
       for (const { target, isIntersecting } of entries) {
         clearTimeout(timers.get(target));
         const { id } = target.parentElement.querySelector("h2");
-        if (isIntersecting) timers.set(target, setTimeout(() => keep("done", id), LINGER));
+        if (isIntersecting) timers.set(target, setTimeout(() => keep(id), LINGER));
       }
     });
     for (const head of heads) seen.observe(head.parentElement.lastElementChild);
-    addEventListener("click", ({ target }) => {
-      const question = target.closest?.(".MCButton")?.closest(".Quiz");
-      if (question) keep("answered", [...document.querySelectorAll(".Quiz")].indexOf(question));
+    addEventListener("answered", () => {
+      const questions = [...document.querySelectorAll(".Quiz")];
+      const answered = questions.flatMap((one, i) => (one.querySelector(":is(.correct, .incorrect)") ? [i] : []));
+      write({ ...read(), [page]: { ...here(), answered } });
     });
     addEventListener("load", () => {
       const mine = here();
