@@ -216,6 +216,7 @@ def impatient(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 MISHAPS = {
+    "def attend_one(query, keys, values):\n    return values[0]": "Nothing was checked: end your answer with the line check(…)",
     "input('name? ')": "input() has no keyboard on this page",
     "for i in range(1_000_000):\n    print(i)": "… 999,680 lines are left out here …",
     "y = (1,\n": "Line 1: y = (1,\nSyntaxError: '(' was never closed",

@@ -172,7 +172,8 @@ class Reply {
 
   end() {
     this.progress.remove();
-    if (!this.said.hasChildNodes()) this.#words("Done; it prints nothing.");
+    const unsaid = this.exercise ? "Nothing was checked: end your answer with the line check(…), or press Start again." : "Done; it prints nothing.";
+    if (!this.said.hasChildNodes()) this.#words(unsaid);
   }
 
   #words(words) { this.said.append(element("p", {}, words)); }
